@@ -13053,7 +13053,8 @@ static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * s
 }
 
 /*  When this packet's ack is overdue. While acks arrive as often as before, none is: one may take a tick longer than
-    the one before it, because a queue has grown, or because the other side does not send one in each tick. */
+    the one before it, because a queue has grown, or because the other side does not send one in each tick. At most
+    four ticks of 60 Hz are waited for: who sends seldom would find the loss of his last packet late. */
 static double nc_sent_due( const struct netcode_messages_t * messages, const nc_sent_t * sent )
 {
     return nc_real_larger( sent->time + nc_messages_ack_time( messages ),

@@ -153,6 +153,18 @@ TEST( messages_guarantee_priority_before_streams )
     link_close( &link );
 }
 
+/* A link on which channel 0 has the best priority, 2 the next, and 1 the last. */
+static void guarantee_open( struct link_t * link, double delay, double loss, double rate, double queue )
+{
+    struct netcode_messages_config_t config;
+    netcode_default_messages_config( &config );
+    config.priorities[1] = 2;
+    config.priorities[2] = 1;
+    link_open( link, &config, 1, delay, loss );
+    link->ways[0].bytes_per_second = rate;
+    link->ways[0].queue_seconds = queue;
+}
+
 /*  More small reliable messages than the link carries: they use it, hardly a packet is lost after the first seconds, and a message of
     2,000 bytes of a better priority does not wait for them. The second link carries less than the least rate. */
 TEST( messages_guarantee_more_small_ones_than_fit )
@@ -167,7 +179,6 @@ TEST( messages_guarantee_more_small_ones_than_fit )
         { 625000.0, 0.02, 0.05, 1000, 0, 0.1, 0.8 },
     };
     for ( int i = 0; i < 3; i++ ) {
-        struct netcode_messages_config_t config;
         static struct guarantee_flow_t flows[2];
         struct link_t link;
         uint8_t small[1000];
@@ -175,11 +186,7 @@ TEST( messages_guarantee_more_small_ones_than_fit )
         int came = 0;
         memset( small, 0, sizeof( small ) );
         memset( flows, 0, sizeof( flows ) );
-        netcode_default_messages_config( &config );
-        config.priorities[1] = 1;
-        link_open( &link, &config, 1, rows[i].delay, 0.0 );
-        link.ways[0].bytes_per_second = rows[i].rate;
-        link.ways[0].queue_seconds = rows[i].queue;
+        guarantee_open( &link, rows[i].delay, 0.0, rows[i].rate, rows[i].queue );
         flows[0].kind = NETCODE_MESSAGE_RELIABLE;
         flows[0].bytes = 2000;
         flows[1].bytes = rows[i].bytes;
@@ -213,15 +220,10 @@ TEST( messages_guarantee_more_small_ones_than_fit )
 /* Nor are unreliable ones of a lower priority sent before them. */
 TEST( messages_guarantee_priority_before_unreliable_ones )
 {
-    struct netcode_messages_config_t config;
     static struct guarantee_flow_t flows[2];
     struct link_t link;
     memset( flows, 0, sizeof( flows ) );
-    netcode_default_messages_config( &config );
-    config.priorities[1] = 1;
-    link_open( &link, &config, 1, 0.05, 0.0 );
-    link.ways[0].bytes_per_second = 20000.0;
-    link.ways[0].queue_seconds = 1.0;
+    guarantee_open( &link, 0.05, 0.0, 20000.0, 1.0 );
     flows[0].kind = NETCODE_MESSAGE_RELIABLE;
     flows[0].bytes = 200;
     flows[1].bytes = 400;
@@ -243,14 +245,10 @@ TEST( messages_guarantee_priority_before_unreliable_ones )
 /* Beside a transfer whose window is small, because much is lost, a message of a few fragments leaves at the least rate. */
 TEST( messages_guarantee_priority_beside_a_small_window )
 {
-    struct netcode_messages_config_t config;
     static struct guarantee_flow_t flows[3];
     struct link_t link;
     memset( flows, 0, sizeof( flows ) );
-    netcode_default_messages_config( &config );
-    config.priorities[1] = 2;
-    config.priorities[2] = 1;
-    link_open( &link, &config, 1, 0.05, 0.15 );
+    guarantee_open( &link, 0.05, 0.15, 0.0, 0.3 );
     flows[0].kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
     flows[0].bytes = 2000;
     flows[1].channel = 1;
