@@ -13251,11 +13251,13 @@ static void nc_message_write_head( nc_message_t * message )
     nc_put_varint( nc_put_head( nc_message_data( message ) - message->head_bytes, message, 0 ), message->bytes );
 }
 
-/* Does it fit into the packet, and is there a free entry to remember the packet? Two fragments never do. */
+/*  Does it fit into the packet, and is there a free entry to remember the packet? Only one fragment is remembered, and
+    the last of a message may have so few bytes, 4 at most, that another one would fit behind it. */
 static int nc_build_fits( const nc_build_t * build, const nc_message_t * message )
 {
     uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 4 : message->bytes;
     return nc_build_has_room( build, message->head_bytes + bytes ) &&
+           !( message->fragments && build->transfer.handle ) &&
            ( nc_build_may_carry( build ) || !( nc_kind_is_reliable( message->kind ) || message->receipt ) );
 }
 

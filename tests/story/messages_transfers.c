@@ -501,6 +501,24 @@ TEST( messages_large_ones_do_not_wait_for_a_stream )
     link_close( &link );
 }
 
+/* A packet remembers one fragment: behind a short last one there is space for another, which leaves in the next packet. */
+TEST( messages_one_fragment_in_a_packet )
+{
+    struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+    struct seen_t seen;
+    int fragments = 0;
+    for ( int i = 0; i < 4; i++ )
+        sender_send( m, i & 1, NETCODE_MESSAGE_RELIABLE, ( i < 2 ? 2 : 5 ) * NETCODE_MESSAGES_FRAGMENT_BYTES + 1, 0.0,
+                     0 );
+    netcode_messages_update( m, 0.0 );
+    while ( seen_next( &seen, m ) > 0 ) {
+        CHECK_LE( seen_count( &seen, 1, -1 ), 1 );
+        fragments += seen_count( &seen, 1, -1 );
+    }
+    CHECK_EQ( fragments, 2 * 3 + 2 * 6 );
+    sender_close( m );
+}
+
 /* Of two on a channel the older goes first; but one of a few fragments before larger ones. */
 TEST( messages_the_older_transfer_of_a_channel )
 {
