@@ -11376,18 +11376,16 @@ enum nc_messages_limit_t {
     NC_MESSAGES_RETRIES = 60,       /* the most that max_retries may be; NC_FRAGMENT_TRIES has room for them */
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_LEAST_WINDOW = 16,
-    NC_MESSAGES_FULL_BYTES = 1100, /* with so many queued, a packet counts as full */
-    NC_MESSAGES_CARRIED = 64,      /* messages in one piece in a packet */
-    NC_CARRIED_RESERVE = 40,       /* bytes of the send buffer for each message: it may be in three packets, alone */
+    NC_MESSAGES_FULL_BYTES = 1100,   /* with so many queued, a packet counts as full */
+    NC_MESSAGES_CARRIED = 64,        /* messages that are remembered with a packet, */
+    NC_MESSAGES_CARRIED_MEAN = 2,    /* with each packet of a full window, */
+    NC_MESSAGES_CARRIED_LEAST = 256, /* and in all */
     NC_HEAP_OVERHEAD = 19, /* at most: a block's head (8), its handle (4), and up to the next multiple of 8 (7) */
     NC_HEAP_SPARE = 4096,  /* so many free bytes between blocks are never a reason to move them */
     NC_MESSAGES_USELESS_PACKETS = 8
 };
 
 static const uint32_t NC_HEAP_FREE = 0x80000000u;
-static const uint32_t NC_CARRIED_CANCEL = 0x80000000u;
-#define NC_CARRIED_BYTES \
-    ( (uint32_t) sizeof( nc_carried_list_t ) + NC_MESSAGES_CARRIED * (uint32_t) sizeof( nc_carried_t ) )
 static const double NC_MESSAGES_PATIENCE = 2.0;        /* seconds without an ack */
 static const double NC_MESSAGES_TIME = 1e16;           /* seconds from the caller's zero, at most */
 static const double NC_MESSAGES_STEP = 1e9;            /* seconds; a longer step counts as this one */
@@ -11536,20 +11534,6 @@ static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
     heap->end += block->bytes;
     heap->high = heap->high > heap->end ? heap->high : heap->end;
     return handle;
-}
-
-/* What is behind the first `bytes` of a block's data becomes free. */
-static void nc_heap_shrink( nc_heap_t * heap, uint32_t handle, uint32_t bytes )
-{
-    nc_block_t * block = (nc_block_t *) nc_heap_at( heap, handle ) - 1;
-    uint32_t rest = block->bytes - nc_heap_round( bytes );
-    if ( rest == 0 )
-        return;
-    block->bytes -= rest;
-    heap->used -= rest;
-    block = (nc_block_t *) (void *) ( (uint8_t *) block + block->bytes );
-    block->bytes = rest;
-    block->handle = 0;
 }
 
 static void nc_heap_free( nc_heap_t * heap, uint32_t handle )
@@ -11705,35 +11689,27 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 /*  A message to be sent. After it are its data, or the stream that they are read from, and, if it is sent in
     fragments, a byte for each of those that may be in flight. */
 typedef struct {
-    uint32_t serial; /* counts the messages that were begun; 0: none, or this block is no message */
-    uint8_t flags, event, retries, channel;
-    uint32_t packets;                       /* in flight with it, or with its CANCEL, whose acks are not overdue */
+    uint32_t serial; /* counts the messages that were begun; 0: it was not, or nothing more is to be sent of it */
+    uint8_t kind, channel, list, event, retries;
+    uint8_t is_cancelled; /* CANCEL is sent instead of it */
+    uint8_t was_lost;     /* this was reported */
+    uint8_t most_repeats; /* flights after the first, or the first again, in which it may be repeated */
+    uint8_t head_bytes;   /* of the head of its frame */
+    uint32_t packets;     /* in flight with it, or with its CANCEL, whose acks are not overdue */
     uint32_t first_fragment, next_fragment; /* all before the first are acknowledged, all from the next on not sent */
     uint32_t lost_fragments;
     uint32_t acked_bytes;
     uint32_t fragments;      /* 0: sent in one piece */
-    uint32_t next, previous; /* in its list: a channel's queue or its begun ones, reliable, watched */
-    uint32_t next_lost;
+    uint32_t next, previous; /* in its list */
     uint32_t next_event;
     uint32_t bytes;
-    uint32_t born, copied; /* the flights in which it was first and last sent */
+    uint32_t born, copied; /* the flights in which it was sent first, or first again, and last */
     uint32_t order;        /* a stream's tag */
     nc_node_t node;        /* its key is the id; in a tree, if it is sent in fragments */
-    uint8_t kind;
-    uint8_t head_bytes; /* of the head of its frame, which ends with: */
     double queued, expires;
     uint64_t receipt;
     uint8_t head[8]; /* its data follow, as in a packet */
 } nc_message_t;
-
-enum { /* flags of a message */
-       NC_MESSAGE_STARTED = 1,
-       NC_MESSAGE_DONE = 2, /* nothing more is to be sent of it */
-       NC_MESSAGE_LOST = 4, /* in the list of lost messages */
-       NC_MESSAGE_CANCELLED = 8,
-       NC_MESSAGE_REPORTED_LOST = 16,
-       NC_MESSAGE_AGAIN = 32 /* it is in that list to be sent once more */
-};
 
 enum { /* a fragment's byte: how often it was lost, and */
        NC_FRAGMENT_ACKED = 0x80,
@@ -11765,17 +11741,30 @@ typedef struct {
     uint32_t head, tail, count;
 } nc_message_list_t;
 
-/*  The queues of a channel: unreliable; ordered and sequenced; other reliable ones in one piece, in a few fragments, and
-    larger ones and streams. And those in fragments that were begun and are not acknowledged in full, the oldest first. */
-enum { NC_QUEUE_UNRELIABLE, NC_QUEUE_IN_ORDER, NC_QUEUE_WHOLE, NC_QUEUE_PROMPT, NC_QUEUE_LARGE, NC_QUEUES };
-enum { NC_QUEUE_BEGUN = NC_QUEUES, NC_LISTS };
+/*  The lists that a message may be in, one at a time. A channel has queues of those that wait to be sent: to be sent
+    again; unreliable; ordered and sequenced; other reliable ones in one piece, in a few fragments, and larger ones and
+    streams. And a list of those in fragments that were begun and are not acknowledged in full, the oldest first. Those
+    in one piece that were begun are in one list for all channels, in the order in which they were sent, or, if they
+    are unreliable, in none. */
+enum {
+    NC_QUEUE_LOST,
+    NC_QUEUE_UNRELIABLE,
+    NC_QUEUE_IN_ORDER,
+    NC_QUEUE_WHOLE,
+    NC_QUEUE_PROMPT,
+    NC_QUEUE_LARGE,
+    NC_QUEUES,
+    NC_LIST_BEGUN = NC_QUEUES,
+    NC_LISTS,
+    NC_LIST_RELIABLE = NC_LISTS,
+    NC_LIST_NONE
+};
 
 typedef struct {
-    nc_message_list_t queues[NC_LISTS]; /* so that none waits for one of another kind */
-    uint32_t sending[2];                /* none of the begun large, and prompt, ones before it has anything to send */
-    uint32_t ordered;                   /* none of them before this one is an ordered one */
-    uint32_t unknown;                   /* the other side knows all of them before this one */
-    uint32_t queued_bytes, kept_bytes;  /* contents that were not begun; what is in the send buffer for it */
+    nc_message_list_t lists[NC_LISTS];
+    uint32_t sending[2];               /* none of the begun large, and prompt, ones before it has anything to send */
+    uint32_t ordered;                  /* none of them before this one is an ordered one */
+    uint32_t queued_bytes, kept_bytes; /* contents that were not begun; what is in the send buffer for it */
     uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
     uint32_t waiting;   /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
@@ -11783,36 +11772,35 @@ typedef struct {
     int64_t newest_packet, newest_id; /* of sequenced messages that arrived: unreliable, reliable ones */
 } nc_message_channel_t;
 
-/* A message in one piece that a packet has, or a CANCEL. */
+/* What a packet carries: a message in one piece, a fragment, or a CANCEL. */
 typedef struct {
-    uint32_t handle; /* and NC_CARRIED_CANCEL. Another message may have this handle since: then */
+    uint32_t handle; /* and what it is. Another message may have this handle since: then */
     uint32_t serial; /* differs from the message's */
 } nc_carried_t;
 
-/* A block of the send buffer: all that a packet has. */
-typedef struct {
-    uint32_t serial; /* 0: it is no message */
-    uint32_t count;
-} nc_carried_list_t;
+static const uint32_t NC_CARRIED_CANCEL = 0x80000000u;
+static const uint32_t NC_CARRIED_FRAGMENT = 0x40000000u;
+static const uint32_t NC_CARRIED_HANDLE = 0x3fffffffu;
 
 /* A packet that asked for an ack. */
 typedef struct {
     double time;
     uint32_t number;
-    uint32_t delivered;    /* the bytes that were acknowledged when it was sent */
-    uint32_t carried;      /* its list, or 0 */
-    nc_carried_t transfer; /* if it has a fragment: its message, */
-    uint16_t fragment;     /* and the index modulo 2^16 */
-    uint16_t bytes;        /* and flags above them */
+    uint32_t delivered; /* the bytes that were acknowledged when it was sent */
+    uint16_t carried;   /* where the first of what it carries is, modulo 2^16 */
+    uint16_t bytes;
+    uint16_t fragment; /* the index of its fragment, modulo 2^16 */
+    uint8_t count;     /* of what it carries, */
+    uint8_t flags;
 } nc_sent_t;
 
-enum {
-    NC_SENT_BYTES = 0x7ff,
-    NC_SENT_IN_FLIGHT = 0x8000,
-    NC_SENT_ACKED = 0x4000,
-    NC_SENT_LIMIT = 0x2000,   /* it has a LIMIT */
-    NC_SENT_ACKLESS = 0x1000, /* it has no acks, and no REFUSE */
-    NC_SENT_OVERDUE = 0x0800  /* its ack is overdue: it counts as not in flight any more */
+enum { /* flags of a packet */
+       NC_SENT_IN_FLIGHT = 1,
+       NC_SENT_ACKED = 2,
+       NC_SENT_LIMIT = 4,    /* it has a LIMIT */
+       NC_SENT_ACKLESS = 8,  /* it has no acks, and no REFUSE */
+       NC_SENT_OVERDUE = 16, /* its ack is overdue: it counts as not in flight any more */
+       NC_SENT_FRAGMENT = 32
 };
 
 /* A packet with acks, and the lowest number that it was the first to acknowledge. */
@@ -11822,16 +11810,12 @@ typedef struct {
 
 /* Checks at compile time what the comments above say about layouts. */
 NC_STATIC_ASSERT( data_follow_the_head, offsetof( nc_message_t, head ) + 8 == sizeof( nc_message_t ) );
-NC_STATIC_ASSERT( serials_tell_messages, offsetof( nc_message_t, serial ) == offsetof( nc_carried_list_t, serial ) );
-NC_STATIC_ASSERT( a_list_always_fits,
-                  NC_CARRIED_BYTES + NC_HEAP_OVERHEAD <= NC_MESSAGES_LEAST_BUFFER / 64 + NC_CARRIED_RESERVE );
 NC_STATIC_ASSERT( cost_is_enough, sizeof( nc_arrived_t ) + NC_HEAP_OVERHEAD <= NC_MESSAGES_COST );
 NC_STATIC_ASSERT( stream_cost_is_enough, sizeof( nc_stream_t ) <= NC_MESSAGES_STREAM_COST );
 NC_STATIC_ASSERT( a_part_holds_all_handles,
                   NC_MESSAGES_UNPROMISED_PART * sizeof( uint32_t ) <= sizeof( nc_block_t ) + sizeof( nc_arrived_t ) );
 NC_STATIC_ASSERT( heads_have_room, 2 + 2 + 2 + 2 <= 8 && NETCODE_MESSAGES_WHOLE_BYTES < 0x4000 );
-NC_STATIC_ASSERT( packets_fit_below_flags,
-                  NETCODE_MAX_PACKET_SIZE <= NC_SENT_BYTES && NC_SENT_BYTES < NC_SENT_OVERDUE );
+NC_STATIC_ASSERT( all_that_is_carried_is_found, 4096 * NC_MESSAGES_CARRIED_MEAN <= UINT16_MAX );
 NC_STATIC_ASSERT( fragments_are_found, (int) NC_MESSAGES_FRAGMENTS < UINT16_MAX / 2 );
 NC_STATIC_ASSERT( tries_are_counted, (int) NC_MESSAGES_RETRIES <= (int) NC_FRAGMENT_TRIES );
 NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
@@ -11897,31 +11881,33 @@ struct netcode_messages_t {
     void ( *free_function )( void * context, void * pointer );
     uint64_t session; /* of the client that it is joined to */
     double fixed_rate, least_rate, ping_seconds;
-    uint32_t credit_window, window;
+    uint32_t credit_window, window, carried_count;
     int max_retries, congestion, upgrade_large, repeats;
     int channel_count;
     uint32_t max_send_bytes, max_receive_bytes;
     int ( *accept_stream_function )( void * context, struct netcode_messages_stream_t * stream );
     void * accept_stream_context;
     nc_message_channel_t * channels;
-    nc_sent_t * sent; /* a circular buffer: first to end, modulo its size */
+    /* Circular buffers: packets, from first to end, modulo their size; what they carry, up to an end; and bits of the
+       ids of which something was acknowledged, or none was begun. */
+    nc_sent_t * sent;
+    nc_carried_t * carried;
+    uint64_t * known_ids;
     nc_heap_t out, in;
     uint32_t event_head, event_tail; /* to be read by the application */
-    uint32_t message_count;          /* in the send buffer */
     double now;         /* seconds since begin; all fields from here on are of one connection, and start as zero */
     double caller_time; /* the caller's last time: steps back are ignored */
     /* The reason, or 0; not yet reported to the application, to the other side, */
-    int broken, broken_event, broken_due;
-    int peer_is_broken; /* which reported it first */
-    int flush, flown;
-    int fresh; /* something was queued or received since there was nothing to send */
+    uint8_t broken, broken_event, broken_due;
+    uint8_t peer_is_broken; /* which reported it first */
+    uint8_t flush, flown;
+    uint8_t fresh; /* something was queued or received since there was nothing to send */
     /* sending: messages */
-    uint32_t active[NC_LISTS];  /* channels with messages, by the queue */
-    nc_message_list_t reliable; /* begun, in the order of their ids */
-    nc_message_list_t watched;  /* unreliable, begun, whose receipt is awaited */
-    uint32_t lost_head, lost_tail;
+    uint32_t active[NC_LISTS];   /* channels with messages, by the list */
+    uint32_t queues;             /* those with messages in any channel */
+    nc_message_list_t reliable;  /* in one piece, begun, and not lost */
     uint32_t begun, large_count; /* in fragments: a tree by their ids, and how many of them are large, or streams */
-    uint32_t next_id;
+    uint32_t oldest_id, next_id; /* of those begun: the oldest that is not known, or the next */
     uint32_t queued_bytes, flight, last_serial;
     uint32_t credit_limit, credit_spent;
     uint32_t peer_max_bytes, peer_channels; /* 0 until the other side has sent them */
@@ -11930,8 +11916,9 @@ struct netcode_messages_t {
     uint32_t claimant, claim; /* a large message that waits for credit, and how much of the credit is kept for it */
     double next_expiry;
     /* sending: packets */
-    uint32_t sent_first, sent_end, packets_in_flight;
-    uint32_t fragments_in_flight;
+    uint32_t sent_first, sent_end;
+    uint32_t carried_first, carried_end; /* the first packet of which it is remembered what it carries */
+    uint32_t packets_in_flight, fragments_in_flight;
     uint32_t sent_overdue; /* the acks of all before it are overdue, or came */
     uint64_t next_number, newest_acked;
     uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
@@ -11939,7 +11926,7 @@ struct netcode_messages_t {
     double silent_since;        /* no ack was new since then, though packets were in flight, and no probe was sent */
     double news_time, news_gap; /* when an ack was new last, and how long it takes from one to the next */
     uint32_t timeouts;          /* in a row */
-    int probe_due, limit_due, ping_due, pong_due;
+    uint8_t probe_due, limit_due, ping_due, pong_due;
     uint32_t pong_value;
     /* measurement and congestion */
     double rtt_min_time, ping_time, peer_delay;
@@ -11997,7 +11984,10 @@ static nc_message_t * nc_message_at( const struct netcode_messages_t * messages,
 /* The channels with queued messages. */
 static uint32_t nc_messages_active( const struct netcode_messages_t * messages )
 {
-    return messages->active[0] | messages->active[1] | messages->active[2] | messages->active[3] | messages->active[4];
+    uint32_t mask = 0;
+    for ( int queue = 0; queue < NC_QUEUES; queue++ )
+        mask |= messages->active[queue];
+    return mask;
 }
 
 /* A circular buffer of bits; `count`, here and below, is a power of two. */
@@ -12020,13 +12010,11 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
     nc_heap_check( &messages->out );
     nc_heap_check( &messages->in );
 
-    netcode_assert( ( messages->lost_head == 0 ) == ( messages->lost_tail == 0 ) );
     netcode_assert( ( messages->event_head == 0 ) == ( messages->event_tail == 0 ) );
     netcode_assert( ( messages->ready_head == 0 ) == ( messages->ready_tail == 0 ) );
     netcode_assert( ( messages->reliable.head == 0 ) == ( messages->reliable.count == 0 ) );
-    netcode_assert( ( messages->watched.head == 0 ) == ( messages->watched.count == 0 ) );
 
-    netcode_assert( ( messages->begun == 0 ) == ( messages->active[NC_QUEUE_BEGUN] == 0 ) );
+    netcode_assert( messages->begun != 0 || messages->active[NC_LIST_BEGUN] == 0 );
     netcode_assert( nc_messages_active( messages ) || messages->queued_bytes == 0 );
     netcode_assert( messages->newest_received < 0 || nc_messages_had_number( messages, 0 ) );
     netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
@@ -12151,44 +12139,9 @@ static int64_t nc_messages_near( int64_t newest, uint32_t low )
 
 /* ---- lists of messages ---- */
 
-static void nc_messages_append( struct netcode_messages_t * messages, nc_message_list_t * list, uint32_t handle )
+static int nc_message_list_waits( int list )
 {
-    nc_message_t * message = nc_message_at( messages, handle );
-    message->next = 0;
-    message->previous = list->tail;
-    if ( list->tail )
-        nc_message_at( messages, list->tail )->next = handle;
-    else
-        list->head = handle;
-    list->tail = handle;
-    list->count++;
-}
-
-static void nc_messages_unlink( struct netcode_messages_t * messages, nc_message_list_t * list, uint32_t handle )
-{
-    const nc_message_t * message = nc_message_at( messages, handle );
-    if ( message->previous )
-        nc_message_at( messages, message->previous )->next = message->next;
-    else
-        list->head = message->next;
-    if ( message->next )
-        nc_message_at( messages, message->next )->previous = message->previous;
-    else
-        list->tail = message->previous;
-    list->count--;
-}
-
-static void nc_channel_append( struct netcode_messages_t * messages, uint32_t index, int queue, uint32_t handle )
-{
-    nc_messages_append( messages, &messages->channels[index].queues[queue], handle );
-    messages->active[queue] |= (uint32_t) 1 << index;
-}
-
-static void nc_channel_unlink( struct netcode_messages_t * messages, uint32_t index, int queue, uint32_t handle )
-{
-    nc_messages_unlink( messages, &messages->channels[index].queues[queue], handle );
-    if ( !messages->channels[index].queues[queue].head )
-        messages->active[queue] &= ~( (uint32_t) 1 << index );
+    return list >= NC_QUEUE_UNRELIABLE && list < NC_QUEUES;
 }
 
 /* Those of a few fragments leave as messages in one piece do, before larger ones of their channel. */
@@ -12208,14 +12161,83 @@ static int nc_message_queue( const nc_message_t * message )
                                                  : NC_QUEUE_WHOLE;
 }
 
-/* Frees a message when it is not needed any more. */
+/* Removes a message from its list, if it is in one. */
+static void nc_message_unlink( struct netcode_messages_t * messages, uint32_t handle )
+{
+    nc_message_t * message = nc_message_at( messages, handle );
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    int from = message->list;
+    if ( from == NC_LIST_NONE )
+        return;
+
+    nc_message_list_t * list = from == NC_LIST_RELIABLE ? &messages->reliable : &channel->lists[from];
+    if ( message->previous )
+        nc_message_at( messages, message->previous )->next = message->next;
+    else
+        list->head = message->next;
+    if ( message->next )
+        nc_message_at( messages, message->next )->previous = message->previous;
+    else
+        list->tail = message->previous;
+    message->list = NC_LIST_NONE;
+    if ( --list->count == 0 && from < NC_LISTS ) {
+        messages->active[from] &= ~( (uint32_t) 1 << message->channel );
+        messages->queues &= ~( (uint32_t) ( messages->active[from] == 0 ) << from );
+    }
+
+    if ( nc_message_list_waits( from ) ) {
+        channel->queued_bytes -= nc_message_kept( message );
+        messages->queued_bytes -= nc_message_kept( message );
+        if ( handle == messages->claimant )
+            messages->claimant = messages->claim = 0;
+    } else if ( from == NC_LIST_BEGUN ) {
+        for ( int i = 0; i < 2; i++ )
+            if ( channel->sending[i] == handle )
+                channel->sending[i] = message->next;
+        if ( channel->ordered == handle )
+            channel->ordered = message->next;
+        messages->large_count -= !nc_message_is_prompt( message );
+    }
+}
+
+/* A message that is in no list. */
+static void nc_message_append( struct netcode_messages_t * messages, uint32_t handle, int to )
+{
+    nc_message_t * message = nc_message_at( messages, handle );
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    nc_message_list_t * list = to == NC_LIST_RELIABLE ? &messages->reliable : &channel->lists[to];
+    message->list = (uint8_t) to;
+    message->next = 0;
+    message->previous = list->tail;
+    if ( list->tail )
+        nc_message_at( messages, list->tail )->next = handle;
+    else
+        list->head = handle;
+    list->tail = handle;
+    list->count++;
+    if ( to < NC_LISTS ) {
+        messages->active[to] |= (uint32_t) 1 << message->channel;
+        messages->queues |= (uint32_t) ( to < NC_QUEUES ) << to;
+    }
+    if ( nc_message_list_waits( to ) ) {
+        channel->queued_bytes += nc_message_kept( message );
+        messages->queued_bytes += nc_message_kept( message );
+    }
+}
+
+static void nc_message_move( struct netcode_messages_t * messages, uint32_t handle, int to )
+{
+    nc_message_unlink( messages, handle );
+    nc_message_append( messages, handle, to );
+}
+
+/* Frees a message when nothing more is to be sent of it, and no event of it is unread. */
 static void nc_message_release( struct netcode_messages_t * messages, uint32_t handle )
 {
     const nc_message_t * message = nc_message_at( messages, handle );
-    if ( message->flags & NC_MESSAGE_DONE && !( message->flags & NC_MESSAGE_LOST ) && message->event == 0 ) {
+    if ( message->list == NC_LIST_NONE && message->serial == 0 && message->event == 0 ) {
         messages->channels[message->channel].kept_bytes -= nc_heap_size( &messages->out, handle );
         nc_heap_free( &messages->out, handle );
-        messages->message_count--;
     }
 }
 
@@ -12228,10 +12250,9 @@ static void nc_message_report( struct netcode_messages_t * messages, uint32_t ha
 
     if ( event == NETCODE_MESSAGES_EVENT_SPURIOUS && message->event == NETCODE_MESSAGES_EVENT_LOST )
         event = NETCODE_MESSAGES_EVENT_ACKED;
-    if ( event == NETCODE_MESSAGES_EVENT_LOST && message->flags & NC_MESSAGE_REPORTED_LOST )
+    if ( event == NETCODE_MESSAGES_EVENT_LOST && message->was_lost )
         return; /* given up before the connection ended */
-    if ( event == NETCODE_MESSAGES_EVENT_LOST )
-        message->flags |= NC_MESSAGE_REPORTED_LOST;
+    message->was_lost |= event == NETCODE_MESSAGES_EVENT_LOST;
 
     if ( message->event == 0 ) {
         message->next_event = 0;
@@ -12250,114 +12271,46 @@ static int nc_transfer_is_known( const nc_message_t * message )
     return message->acked_bytes != 0;
 }
 
-/* So many ids ago the first reliable message was begun of which the other side may know nothing; 0: it knows all. */
-static uint32_t nc_messages_oldest_id( const struct netcode_messages_t * messages )
+/* The other side has begun it. This is called before its first bytes count as acknowledged. */
+static void nc_message_is_begun( struct netcode_messages_t * messages, const nc_message_t * message )
 {
-    uint32_t first = messages->reliable.head, age, oldest = 0;
-    if ( first )
-        oldest = ( messages->next_id - nc_message_at( messages, first )->node.key ) & 0xffff;
-    for ( uint32_t mask = messages->active[NC_QUEUE_BEGUN]; mask; mask &= mask - 1 ) {
-        nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
-        while ( channel->unknown && nc_transfer_is_known( nc_message_at( messages, channel->unknown ) ) )
-            channel->unknown = nc_message_at( messages, channel->unknown )->next;
-        if ( channel->unknown ) {
-            age = ( messages->next_id - nc_message_at( messages, channel->unknown )->node.key ) & 0xffff;
-            oldest = age > oldest ? age : oldest;
-        }
-    }
-    return oldest;
+    if ( nc_kind_is_reliable( message->kind ) && !nc_transfer_is_known( message ) )
+        nc_bit_set( messages->known_ids, message->node.key, NC_MESSAGES_IDS, 1 );
 }
 
 /*  Is the next id within those that both sides remember? Ids of messages in fragments that are still in flight are
     left out, as if they were known. */
 static int nc_messages_has_id( struct netcode_messages_t * messages )
 {
-    uint32_t oldest = nc_messages_oldest_id( messages );
-    while ( oldest < NC_MESSAGES_IDS &&
-            *nc_tree_find( &messages->out, &messages->begun, messages->next_id & 0xffff ) ) {
-        messages->next_id++;
-        oldest++;
-    }
-    return oldest < NC_MESSAGES_IDS;
+    while ( messages->oldest_id != messages->next_id &&
+            nc_bit_get( messages->known_ids, messages->oldest_id, NC_MESSAGES_IDS ) )
+        messages->oldest_id++;
+    while ( messages->next_id - messages->oldest_id < NC_MESSAGES_IDS &&
+            *nc_tree_find( &messages->out, &messages->begun, messages->next_id & 0xffff ) )
+        nc_bit_set( messages->known_ids, messages->next_id++, NC_MESSAGES_IDS, 1 );
+    return messages->next_id - messages->oldest_id < NC_MESSAGES_IDS;
 }
 
-/* Nothing more is to be sent of a message in fragments that was begun. */
-static void nc_transfer_end( struct netcode_messages_t * messages, uint32_t handle )
-{
-    const nc_message_t * message = nc_message_at( messages, handle );
-    nc_message_channel_t * channel = &messages->channels[message->channel];
-    for ( int i = 0; i < 2; i++ )
-        if ( channel->sending[i] == handle )
-            channel->sending[i] = message->next;
-    if ( channel->ordered == handle )
-        channel->ordered = message->next;
-    if ( channel->unknown == handle )
-        channel->unknown = message->next;
-    nc_channel_unlink( messages, message->channel, NC_QUEUE_BEGUN, handle );
-    nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
-    messages->large_count -= !nc_message_is_prompt( message );
-}
-
-/* Ends the sending of a message that was begun. */
+/* Ends the sending of a message. */
 static void nc_message_finish( struct netcode_messages_t * messages, uint32_t handle, int event )
 {
     nc_message_t * message = nc_message_at( messages, handle );
-    if ( message->fragments )
-        nc_transfer_end( messages, handle );
-    else
-        nc_messages_unlink( messages, nc_kind_is_reliable( message->kind ) ? &messages->reliable : &messages->watched,
-                            handle );
-    message->flags |= NC_MESSAGE_DONE;
+    if ( message->serial ) {
+        nc_message_is_begun( messages, message );
+        if ( message->fragments )
+            nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
+    }
+    nc_message_unlink( messages, handle );
+    message->serial = 0;
     nc_message_report( messages, handle, event );
     nc_message_release( messages, handle );
-}
-
-static void nc_channel_dequeue( struct netcode_messages_t * messages, uint32_t handle )
-{
-    const nc_message_t * message = nc_message_at( messages, handle );
-    nc_message_channel_t * channel = &messages->channels[message->channel];
-    nc_channel_unlink( messages, message->channel, nc_message_queue( message ), handle );
-    channel->queued_bytes -= nc_message_kept( message );
-    messages->queued_bytes -= nc_message_kept( message );
-    if ( handle == messages->claimant )
-        messages->claimant = messages->claim = 0;
 }
 
 /* Drops a message of which nothing was sent. */
 static void nc_message_drop( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, handle );
-    nc_channel_dequeue( messages, handle );
     messages->stats.messages_expired++;
-    message->flags |= NC_MESSAGE_DONE;
-    nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
-    nc_message_release( messages, handle );
-}
-
-static void nc_message_lose( struct netcode_messages_t * messages, uint32_t handle )
-{
-    nc_message_t * message = nc_message_at( messages, handle );
-    if ( message->flags & NC_MESSAGE_LOST )
-        return;
-
-    message->flags |= NC_MESSAGE_LOST;
-    message->next_lost = 0;
-    if ( messages->lost_tail )
-        nc_message_at( messages, messages->lost_tail )->next_lost = handle;
-    else
-        messages->lost_head = handle;
-    messages->lost_tail = handle;
-}
-
-static void nc_message_pop_lost( struct netcode_messages_t * messages )
-{
-    uint32_t handle = messages->lost_head;
-    nc_message_t * message = nc_message_at( messages, handle );
-    messages->lost_head = message->next_lost;
-    if ( !messages->lost_head )
-        messages->lost_tail = 0;
-    message->flags &= (uint8_t) ~NC_MESSAGE_LOST;
-    nc_message_release( messages, handle );
+    nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
 }
 
 /* ---- giving up ---- */
@@ -12367,24 +12320,15 @@ NC_COLD static void nc_messages_break( struct netcode_messages_t * messages, int
 {
     if ( messages->broken )
         return;
-    messages->broken = reason;
+    messages->broken = (uint8_t) reason;
     messages->broken_event = messages->broken_due = 1;
 }
 
-/* Ends all messages, begun or queued, and reports those with receipts. */
-NC_COLD static void nc_messages_lose_all( struct netcode_messages_t * messages )
+/* The lists of all channels, and of reliable messages in one piece. */
+static nc_message_list_t * nc_messages_list( struct netcode_messages_t * messages, int index )
 {
-    while ( messages->lost_head )
-        nc_message_pop_lost( messages );
-    for ( int i = 0; i < NC_QUEUES * messages->channel_count; i++ )
-        while ( messages->channels[i / NC_QUEUES].queues[i % NC_QUEUES].head )
-            nc_message_drop( messages, messages->channels[i / NC_QUEUES].queues[i % NC_QUEUES].head );
-    while ( messages->reliable.head )
-        nc_message_finish( messages, messages->reliable.head, NETCODE_MESSAGES_EVENT_LOST );
-    while ( messages->begun )
-        nc_message_finish( messages, messages->begun, NETCODE_MESSAGES_EVENT_LOST );
-    while ( messages->watched.head )
-        nc_message_finish( messages, messages->watched.head, NETCODE_MESSAGES_EVENT_LOST );
+    return index == NC_LISTS * messages->channel_count ? &messages->reliable
+                                                       : &messages->channels[index / NC_LISTS].lists[index % NC_LISTS];
 }
 
 /*  Gives up a reliable message that was begun. The other side must be notified, or it would reserve memory for it for
@@ -12400,50 +12344,38 @@ NC_COLD static void nc_message_give_up( struct netcode_messages_t * messages, ui
         return;
     }
 
-    message->flags |= NC_MESSAGE_CANCELLED;
+    message->is_cancelled = 1;
     nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
-    nc_message_lose( messages, handle );
+    if ( message->list != NC_QUEUE_LOST )
+        nc_message_move( messages, handle, NC_QUEUE_LOST );
 }
 
-/* Gives a message up if it was begun, or drops it. */
-static void nc_message_end( struct netcode_messages_t * messages, uint32_t handle )
-{
-    if ( nc_message_at( messages, handle )->flags & NC_MESSAGE_STARTED )
-        nc_message_give_up( messages, handle );
-    else
-        nc_message_drop( messages, handle );
-}
+enum nc_end_t { NC_END_EXPIRED, NC_END_STREAM, NC_END_TRIED };
 
-/* Ends the messages of a list whose time to live is over, or the streams with a receipt. Returns whether there is one. */
-NC_COLD static int nc_messages_end_in( struct netcode_messages_t * messages, const nc_message_list_t * list,
-                                       uint64_t receipt )
+/*  Ends the messages whose time to live is over, or the streams with a receipt, or tries all once more, and ends those
+    that were tried too often: gives up what was begun, or drops it. Returns whether there is one. */
+NC_COLD static int nc_messages_end( struct netcode_messages_t * messages, int why, uint64_t receipt )
 {
     int found = 0;
-    for ( uint32_t handle = list->head, next; handle; handle = next ) {
-        const nc_message_t * message = nc_message_at( messages, handle );
-        int is_over = receipt ? message->kind == NETCODE_MESSAGE_STREAM && message->receipt == receipt
-                              : message->expires <= messages->now;
-        next = message->next;
-        if ( message->flags & NC_MESSAGE_CANCELLED )
-            continue;
-        if ( is_over )
-            nc_message_end( messages, handle );
-        else
-            messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
-        found |= is_over;
-    }
-    return found;
-}
-
-/* Ends messages whose time to live is over. */
-static void nc_messages_expire( struct netcode_messages_t * messages )
-{
-    if ( messages->now < messages->next_expiry )
-        return;
     messages->next_expiry = 1e300;
-    for ( int i = 0; i < NC_LISTS * messages->channel_count; i++ )
-        nc_messages_end_in( messages, &messages->channels[i / NC_LISTS].queues[i % NC_LISTS], 0 );
-    nc_messages_end_in( messages, &messages->reliable, 0 );
+    for ( int i = 0; i <= NC_LISTS * messages->channel_count; i++ )
+        for ( uint32_t handle = nc_messages_list( messages, i )->head, next; handle; handle = next ) {
+            nc_message_t * message = nc_message_at( messages, handle );
+            next = message->next;
+            if ( message->is_cancelled )
+                continue;
+            int is_over = why == NC_END_STREAM  ? message->kind == NETCODE_MESSAGE_STREAM && message->receipt == receipt
+                          : why == NC_END_TRIED ? message->serial && message->retries++ >= messages->max_retries
+                                                : message->expires <= messages->now;
+            found |= is_over;
+            if ( !is_over )
+                messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
+            else if ( message->serial )
+                nc_message_give_up( messages, handle );
+            else
+                nc_message_drop( messages, handle );
+        }
+    return found;
 }
 
 /* ---- packets in flight ---- */
@@ -12453,13 +12385,27 @@ static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint3
     return &messages->sent[index & ( messages->window - 1 )];
 }
 
-/* The message of an entry, or NULL if nothing more is to be sent of it. */
+/* What a packet carries, from `at` on, modulo 2^16. */
+static nc_carried_t * nc_carried_at( const struct netcode_messages_t * messages, uint32_t at )
+{
+    return &messages->carried[at & ( messages->carried_count - 1 )];
+}
+
+/* So many entries are free for what another packet carries. */
+static uint32_t nc_carried_space( const struct netcode_messages_t * messages )
+{
+    const nc_sent_t * oldest = nc_sent_at( messages, messages->carried_first );
+    uint32_t used = messages->carried_first == messages->sent_end ? 0 : messages->carried_end - oldest->carried;
+    return messages->carried_count - ( used & 0xffff );
+}
+
+/* The message, or NULL if nothing more is to be sent of it. */
 static inline nc_message_t * nc_carried_message( const struct netcode_messages_t * messages,
                                                  const nc_carried_t * carried )
 {
-    uint32_t handle = carried->handle & ~NC_CARRIED_CANCEL;
+    uint32_t handle = carried->handle & NC_CARRIED_HANDLE;
     nc_message_t * message = nc_heap_has( &messages->out, handle ) ? nc_message_at( messages, handle ) : NULL;
-    return message && message->serial == carried->serial && !( message->flags & NC_MESSAGE_DONE ) ? message : NULL;
+    return message && message->serial == carried->serial ? message : NULL;
 }
 
 /* A packet with it, or with its CANCEL, has arrived; perhaps late, after it was reported lost. */
@@ -12467,23 +12413,9 @@ static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t handl
 {
     const nc_message_t * message = nc_message_at( messages, handle );
     nc_message_finish( messages, handle,
-                       is_cancel                                   ? NETCODE_MESSAGES_EVENT_NONE
-                       : message->flags & NC_MESSAGE_REPORTED_LOST ? NETCODE_MESSAGES_EVENT_SPURIOUS
-                                                                   : NETCODE_MESSAGES_EVENT_ACKED );
-}
-
-/*  The state of the fragment that a packet has; NULL if it was acknowledged with another packet, or if the packet has
-    none. */
-static uint8_t * nc_sent_fragment( struct netcode_messages_t * messages, const nc_sent_t * sent, uint32_t * index )
-{
-    nc_message_t * message = sent->transfer.handle ? nc_carried_message( messages, &sent->transfer ) : NULL;
-    if ( !message )
-        return NULL;
-    *index = message->first_fragment + (uint16_t) ( sent->fragment - message->first_fragment );
-    if ( *index >= message->next_fragment )
-        return NULL;
-    uint8_t * state = nc_message_state( message, *index );
-    return *state & NC_FRAGMENT_ACKED ? NULL : state;
+                       is_cancel           ? NETCODE_MESSAGES_EVENT_NONE
+                       : message->was_lost ? NETCODE_MESSAGES_EVENT_SPURIOUS
+                                           : NETCODE_MESSAGES_EVENT_ACKED );
 }
 
 /* It has something to send again. */
@@ -12495,14 +12427,11 @@ static void nc_transfer_resume( struct netcode_messages_t * messages, uint32_t h
         *sending = handle;
 }
 
-static void nc_fragment_acked( struct netcode_messages_t * messages, const nc_sent_t * sent )
+static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t handle, uint32_t index )
 {
-    uint32_t index, handle = sent->transfer.handle;
-    uint8_t * state = nc_sent_fragment( messages, sent, &index );
-    if ( !state )
-        return;
-
     nc_message_t * message = nc_message_at( messages, handle );
+    uint8_t * state = nc_message_state( message, index );
+    nc_message_is_begun( messages, message );
     message->lost_fragments -= ( *state & NC_FRAGMENT_LOST ) != 0;
     message->acked_bytes += nc_fragment_bytes( message->bytes, index );
     *state = NC_FRAGMENT_ACKED;
@@ -12514,17 +12443,17 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, const nc_se
         }
     }
 
-    if ( !( message->flags & NC_MESSAGE_CANCELLED ) ) {
+    if ( !message->is_cancelled ) {
         nc_transfer_resume( messages, handle );
         nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_PROGRESS );
     }
 }
 
-static void nc_fragment_lost( struct netcode_messages_t * messages, const nc_sent_t * sent )
+static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t handle, uint32_t index )
 {
-    uint32_t index, handle = sent->transfer.handle;
-    uint8_t * state = nc_sent_fragment( messages, sent, &index );
-    if ( !state || nc_message_at( messages, handle )->flags & NC_MESSAGE_CANCELLED )
+    nc_message_t * message = nc_message_at( messages, handle );
+    uint8_t * state = nc_message_state( message, index );
+    if ( message->is_cancelled )
         return;
     if ( messages->max_retries && ( *state & NC_FRAGMENT_TRIES ) >= messages->max_retries ) {
         nc_message_give_up( messages, handle );
@@ -12534,60 +12463,63 @@ static void nc_fragment_lost( struct netcode_messages_t * messages, const nc_sen
     if ( ( *state & NC_FRAGMENT_TRIES ) < NC_FRAGMENT_TRIES )
         *state = (uint8_t) ( *state + 1 );
     *state |= NC_FRAGMENT_LOST;
-    nc_message_at( messages, handle )->lost_fragments++;
+    message->lost_fragments++;
     nc_transfer_resume( messages, handle );
 }
 
-static void nc_reliable_lost( struct netcode_messages_t * messages, uint32_t handle )
+/* A reliable one is sent again, unless another packet may still arrive with it. What is overdue was not a try yet. */
+static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t handle, int is_overdue )
 {
     nc_message_t * message = nc_message_at( messages, handle );
-    if ( message->packets || message->flags & NC_MESSAGE_LOST )
-        return; /* another packet may still arrive with it, or it is to be sent again */
-    if ( messages->max_retries && message->retries >= messages->max_retries &&
-         !( message->flags & NC_MESSAGE_CANCELLED ) ) {
+    if ( --message->packets || message->list != NC_LIST_RELIABLE )
+        return;
+    if ( !is_overdue && messages->max_retries && message->retries >= messages->max_retries && !message->is_cancelled ) {
         nc_message_give_up( messages, handle );
         return;
     }
 
-    if ( message->retries < 255 )
+    if ( !is_overdue && message->retries < 255 )
         message->retries++;
-    nc_message_lose( messages, handle );
+    message->most_repeats = !is_overdue;
+    nc_message_move( messages, handle, NC_QUEUE_LOST );
 }
 
-/* An unreliable one is kept as long as its packet: the ack may arrive late. */
-static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t handle )
+enum nc_sent_fate_t { NC_SENT_ARRIVED, NC_SENT_IS_OVERDUE, NC_SENT_WENT_LOST, NC_SENT_FORGOTTEN };
+
+/* The index of the fragment that a packet has; UINT32_MAX if it was acknowledged, with another packet. */
+static uint32_t nc_sent_fragment( nc_message_t * message, const nc_sent_t * sent )
 {
-    nc_message_t * message = nc_message_at( messages, handle );
-    message->packets--;
-    if ( nc_kind_is_reliable( message->kind ) )
-        nc_reliable_lost( messages, handle );
-    else
-        nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
+    uint32_t index = message->first_fragment + (uint16_t) ( sent->fragment - message->first_fragment );
+    int is_acked = index >= message->next_fragment || *nc_message_state( message, index ) & NC_FRAGMENT_ACKED;
+    return is_acked ? UINT32_MAX : index;
 }
 
-enum nc_sent_fate_t { NC_SENT_ARRIVED, NC_SENT_WENT_LOST, NC_SENT_FORGOTTEN };
-
-/* Settles all that a packet has in one piece. Its list is kept only if it was lost: the ack may arrive late. */
-static void nc_sent_settle_messages( struct netcode_messages_t * messages, nc_sent_t * sent, int fate )
+/*  Settles all that a packet carries. It is kept until the packet is forgotten: the ack may arrive late. Reliable
+    messages are sent again when it is overdue, and then not when it is lost. */
+static void nc_sent_settle_carried( struct netcode_messages_t * messages, const nc_sent_t * sent, int fate )
 {
-    if ( !sent->carried )
-        return;
-    const nc_carried_list_t * list = (nc_carried_list_t *) nc_heap_at( &messages->out, sent->carried );
-    const nc_carried_t * carried = (const nc_carried_t *) (const void *) ( list + 1 );
-    for ( const nc_carried_t * end = carried + list->count; carried != end; carried++ ) {
-        uint32_t handle = carried->handle & ~NC_CARRIED_CANCEL;
-        const nc_message_t * message = nc_carried_message( messages, carried );
-        if ( message && fate == NC_SENT_ARRIVED )
+    for ( uint32_t i = 0; i < sent->count; i++ ) {
+        const nc_carried_t * carried = nc_carried_at( messages, sent->carried + i );
+        uint32_t handle = carried->handle & NC_CARRIED_HANDLE, index;
+        nc_message_t * message = nc_carried_message( messages, carried );
+        if ( !message )
+            continue;
+
+        if ( carried->handle & NC_CARRIED_FRAGMENT ) {
+            index = nc_sent_fragment( message, sent );
+            if ( index != UINT32_MAX && fate == NC_SENT_ARRIVED )
+                nc_fragment_acked( messages, handle, index );
+            else if ( index != UINT32_MAX && fate == NC_SENT_WENT_LOST )
+                nc_fragment_lost( messages, handle, index );
+        } else if ( fate == NC_SENT_ARRIVED )
             nc_whole_acked( messages, handle, ( carried->handle & NC_CARRIED_CANCEL ) != 0 );
-        else if ( message && fate == NC_SENT_WENT_LOST )
-            nc_whole_lost( messages, handle );
-        else if ( message && !nc_kind_is_reliable( message->kind ) ) /* forgotten */
+        else if ( nc_kind_is_reliable( message->kind ) ) {
+            if ( fate == NC_SENT_IS_OVERDUE || ( fate == NC_SENT_WENT_LOST && !( sent->flags & NC_SENT_OVERDUE ) ) )
+                nc_whole_lost( messages, handle, fate == NC_SENT_IS_OVERDUE );
+        } else if ( fate == NC_SENT_WENT_LOST )
+            nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
+        else if ( fate == NC_SENT_FORGOTTEN )
             nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_NONE );
-    }
-
-    if ( fate != NC_SENT_WENT_LOST ) {
-        nc_heap_free( &messages->out, sent->carried );
-        sent->carried = 0;
     }
 }
 
@@ -12768,14 +12700,14 @@ static double nc_controller_growth( const struct netcode_messages_t * messages )
 static void nc_controller_acked( struct netcode_messages_t * messages, const nc_sent_t * sent )
 {
     nc_controller_t * controller = &messages->controller;
-    double window = controller->window, bytes = sent->bytes & NC_SENT_BYTES;
-    controller->delivered += sent->bytes & NC_SENT_BYTES;
+    double window = controller->window;
+    controller->delivered += sent->bytes;
     nc_controller_count( controller, sent, 0.0 );
     if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_ADAPTIVE || sent->time <= controller->cut_time ||
          controller->settling || !( messages->held_back || messages->in_flight >= window / 2.0 ) )
         return;
 
-    double grown = window + bytes * nc_controller_growth( messages );
+    double grown = window + sent->bytes * nc_controller_growth( messages );
     if ( controller->is_held )
         grown = nc_real_larger( window, nc_real_smaller( grown, controller->ceiling ) );
     nc_controller_set( messages, grown );
@@ -12920,10 +12852,10 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
 
 static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
-    sent->bytes &= (uint16_t) ~NC_SENT_IN_FLIGHT;
-    if ( !( sent->bytes & NC_SENT_OVERDUE ) )
-        messages->in_flight -= sent->bytes & NC_SENT_BYTES;
-    messages->fragments_in_flight -= ( sent->transfer.handle != 0 );
+    sent->flags &= (uint8_t) ~NC_SENT_IN_FLIGHT;
+    if ( !( sent->flags & NC_SENT_OVERDUE ) )
+        messages->in_flight -= sent->bytes;
+    messages->fragments_in_flight -= ( sent->flags & NC_SENT_FRAGMENT ) != 0;
     messages->packets_in_flight--;
 }
 
@@ -12941,10 +12873,9 @@ NC_COLD static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_
     nc_sent_settle( messages, sent );
     nc_messages_measure_loss( messages, 1.0 );
     messages->stats.packets_lost++;
-    if ( sent->bytes & NC_SENT_LIMIT )
+    if ( sent->flags & NC_SENT_LIMIT )
         messages->limit_due = 1;
-    nc_fragment_lost( messages, sent );
-    nc_sent_settle_messages( messages, sent, NC_SENT_WENT_LOST );
+    nc_sent_settle_carried( messages, sent, NC_SENT_WENT_LOST );
 }
 
 /* The other side has this packet, and with it the refusals from before it was sent. */
@@ -12961,7 +12892,7 @@ NC_COLD static void nc_messages_confirm_refusals( struct netcode_messages_t * me
 
 static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
-    if ( sent->bytes & NC_SENT_IN_FLIGHT ) {
+    if ( sent->flags & NC_SENT_IN_FLIGHT ) {
         nc_controller_acked( messages, sent );
         nc_sent_settle( messages, sent );
         nc_messages_measure_loss( messages, 0.0 );
@@ -12975,17 +12906,30 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
             messages->controller.lost -= 1.0;
     }
 
-    sent->bytes |= NC_SENT_ACKED;
-    if ( messages->refused_count && !( sent->bytes & NC_SENT_ACKLESS ) )
+    sent->flags |= NC_SENT_ACKED;
+    if ( messages->refused_count && !( sent->flags & NC_SENT_ACKLESS ) )
         nc_messages_confirm_refusals( messages, sent->number );
-    nc_fragment_acked( messages, sent );
-    nc_sent_settle_messages( messages, sent, NC_SENT_ARRIVED );
+    nc_sent_settle_carried( messages, sent, NC_SENT_ARRIVED );
+    sent->count = 0;
 }
 
-/* Forgets the oldest packet: its messages can not be acknowledged by it any more. */
+/*  Forgets what the oldest of the packets carries of which this is remembered. Its ack can not acknowledge that any
+    more: it counts as lost. */
+static void nc_carried_forget( struct netcode_messages_t * messages )
+{
+    nc_sent_t * sent = nc_sent_at( messages, messages->carried_first++ );
+    if ( sent->flags & NC_SENT_IN_FLIGHT )
+        nc_sent_settle_carried( messages, sent, NC_SENT_WENT_LOST );
+    nc_sent_settle_carried( messages, sent, NC_SENT_FORGOTTEN );
+    sent->count = 0;
+}
+
+/* Forgets the oldest packet. */
 static void nc_sent_drop( struct netcode_messages_t * messages )
 {
-    nc_sent_settle_messages( messages, nc_sent_at( messages, messages->sent_first++ ), NC_SENT_FORGOTTEN );
+    if ( messages->carried_first == messages->sent_first )
+        nc_carried_forget( messages );
+    messages->sent_first++;
 }
 
 /* Forgets settled packets, from the oldest on; lost ones are kept for a while, because an ack may arrive late. */
@@ -12994,8 +12938,8 @@ static void nc_sent_forget( struct netcode_messages_t * messages )
     double keep = nc_real_larger( 3.0 * messages->stats.rtt, 0.5 );
     while ( messages->sent_first != messages->sent_end ) {
         const nc_sent_t * sent = nc_sent_at( messages, messages->sent_first );
-        if ( sent->bytes & NC_SENT_IN_FLIGHT ||
-             ( !( sent->bytes & NC_SENT_ACKED ) && messages->now - sent->time < keep ) )
+        if ( sent->flags & NC_SENT_IN_FLIGHT ||
+             ( !( sent->flags & NC_SENT_ACKED ) && messages->now - sent->time < keep ) )
             return;
         nc_sent_drop( messages );
     }
@@ -13011,9 +12955,9 @@ static double nc_messages_find_lost( struct netcode_messages_t * messages )
 
     for ( uint32_t i = messages->sent_end; i != messages->sent_first; i-- ) {
         nc_sent_t * sent = nc_sent_at( messages, i - 1 );
-        if ( sent->bytes & NC_SENT_ACKED )
+        if ( sent->flags & NC_SENT_ACKED )
             acked = nc_real_larger( acked, sent->time );
-        else if ( acked >= sent->time && sent->bytes & NC_SENT_IN_FLIGHT ) {
+        else if ( acked >= sent->time && sent->flags & NC_SENT_IN_FLIGHT ) {
             if ( acked - sent->time >= late || messages->now - sent->time >= wait )
                 nc_sent_lost( messages, sent );
             else
@@ -13023,33 +12967,12 @@ static double nc_messages_find_lost( struct netcode_messages_t * messages )
     return next;
 }
 
-/*  This packet's ack is overdue: what it has is sent again, though it may still arrive. Only unreliable messages
-    stay in its list, or the lists of an interruption would fill the send buffer. */
+/* This packet's ack is overdue: what it carries is sent again, though it may still arrive. */
 static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
-    sent->bytes |= NC_SENT_OVERDUE;
-    messages->in_flight -= sent->bytes & NC_SENT_BYTES;
-    if ( !sent->carried )
-        return;
-    nc_carried_list_t * list = (nc_carried_list_t *) nc_heap_at( &messages->out, sent->carried );
-    nc_carried_t * carried = (nc_carried_t *) (void *) ( list + 1 );
-    uint32_t count = list->count;
-    list->count = 0;
-    for ( uint32_t i = 0; i < count; i++ ) {
-        nc_message_t * message = nc_carried_message( messages, &carried[i] );
-        if ( message && !nc_kind_is_reliable( message->kind ) )
-            carried[list->count++] = carried[i];
-        else if ( message && --message->packets == 0 )
-            nc_message_lose( messages, carried[i].handle & ~NC_CARRIED_CANCEL );
-    }
-
-    if ( list->count )
-        nc_heap_shrink( &messages->out, sent->carried,
-                        (uint32_t) ( sizeof( *list ) + list->count * sizeof( *carried ) ) );
-    else {
-        nc_heap_free( &messages->out, sent->carried );
-        sent->carried = 0;
-    }
+    messages->in_flight -= sent->bytes;
+    nc_sent_settle_carried( messages, sent, NC_SENT_IS_OVERDUE );
+    sent->flags |= NC_SENT_OVERDUE;
 }
 
 /*  When this packet's ack is overdue. While acks arrive as often as before, none is: one may take a tick longer than
@@ -13071,7 +12994,7 @@ static void nc_messages_find_overdue( struct netcode_messages_t * messages )
         nc_sent_t * sent = nc_sent_at( messages, messages->sent_overdue );
         if ( nc_sent_due( messages, sent ) > messages->now )
             return;
-        if ( sent->bytes & NC_SENT_IN_FLIGHT )
+        if ( sent->flags & NC_SENT_IN_FLIGHT )
             nc_sent_overdue( messages, sent );
     }
 }
@@ -13119,12 +13042,12 @@ static int nc_messages_take_range( struct netcode_messages_t * messages, const n
         nc_sent_t * sent = nc_sent_at( messages, i );
         if ( (int32_t) ( sent->number - ( acks->ack - high ) ) > 0 )
             break;
-        if ( sent->bytes & NC_SENT_ACKED || !nc_acks_hold( acks, sent->number ) )
+        if ( sent->flags & NC_SENT_ACKED || !nc_acks_hold( acks, sent->number ) )
             continue;
 
-        if ( sent->bytes & NC_SENT_IN_FLIGHT )
+        if ( sent->flags & NC_SENT_IN_FLIGHT )
             nc_controller_sample( messages, messages->now - sent->time, delay );
-        if ( sent->number == acks->ack && sent->bytes & NC_SENT_IN_FLIGHT ) {
+        if ( sent->number == acks->ack && sent->flags & NC_SENT_IN_FLIGHT ) {
             *before = sent->delivered;
             messages->peer_delay =
                 nc_real_larger( messages->peer_delay + ( delay - messages->peer_delay ) / 64.0, delay );
@@ -13147,7 +13070,7 @@ static void nc_reports_confirm( struct netcode_messages_t * messages, const nc_a
 {
     uint32_t index = nc_sent_find( messages, acks->ack );
     const nc_sent_t * sent = nc_sent_at( messages, index );
-    if ( index != messages->sent_end && sent->number == acks->ack && ( sent->bytes & NC_SENT_ACKLESS ) )
+    if ( index != messages->sent_end && sent->number == acks->ack && ( sent->flags & NC_SENT_ACKLESS ) )
         return; /* it had none */
     while ( messages->report_first != messages->report_end &&
             (int32_t) ( acks->ack - nc_report_at( messages, messages->report_first )->number ) >= 0 )
@@ -13193,14 +13116,12 @@ typedef struct {
     uint8_t * end;
     uint8_t * last; /* the first byte of the last frame, if its length can be left out */
     uint32_t last_head_bytes;
-    nc_carried_t transfer; /* the message of the fragment that it has, */
-    uint16_t fragment;     /* and that one's index */
-    uint16_t flags;
+    uint32_t count, most_carried;           /* of what it carries */
+    uint16_t fragment;                      /* the index of its fragment */
+    uint8_t flags;                          /* of what is remembered of it */
     int asks, tracked;                      /* it asks for an ack; it may, because there is space to remember it */
     int unreliable, reliable, bulk, prompt; /* what the window and the rate allow */
     int delay, is_ackless, has_long_acks;
-    nc_carried_list_t list; /* its messages: directly before the entries, as in the send buffer */
-    nc_carried_t carried[NC_MESSAGES_CARRIED];
 } nc_build_t;
 
 static uint32_t nc_varint_bytes( uint32_t value )
@@ -13216,16 +13137,17 @@ static int nc_build_has_room( const nc_build_t * build, uint32_t bytes )
 /* May it have another message that has to be remembered? */
 static int nc_build_may_carry( const nc_build_t * build )
 {
-    return build->tracked && build->list.count < NC_MESSAGES_CARRIED;
+    return build->tracked && build->count < build->most_carried;
 }
 
-/* Remembers that this packet has the message, or its CANCEL. */
-static void nc_build_carry( nc_build_t * build, nc_message_t * message, uint32_t handle )
+/* Remembers that this packet has the message in one piece, or a fragment or the CANCEL of it. */
+static void nc_build_carry( const struct netcode_messages_t * messages, nc_build_t * build, nc_message_t * message,
+                            uint32_t handle, uint32_t what )
 {
-    nc_carried_t * carried = &build->carried[build->list.count++];
-    carried->handle = handle | ( message->flags & NC_MESSAGE_CANCELLED ? NC_CARRIED_CANCEL : 0 );
+    nc_carried_t * carried = nc_carried_at( messages, messages->carried_end + build->count++ );
+    carried->handle = handle | what;
     carried->serial = message->serial;
-    message->packets++;
+    message->packets += what != NC_CARRIED_FRAGMENT;
 }
 
 static uint8_t * nc_put_head( uint8_t * at, const nc_message_t * message, uint32_t flags )
@@ -13251,13 +13173,15 @@ static void nc_message_write_head( nc_message_t * message )
     nc_put_varint( nc_put_head( nc_message_data( message ) - message->head_bytes, message, 0 ), message->bytes );
 }
 
-/*  Does it fit into the packet, and is there a free entry to remember the packet? Only one fragment is remembered, and
-    the last of a message may have so few bytes, 4 at most, that another one would fit behind it. */
+/*  Does it fit into the packet, or its CANCEL, and may it be remembered? Only one fragment is remembered, and the last of
+    a message may have so few bytes, 4 at most, that another one would fit behind it. */
 static int nc_build_fits( const nc_build_t * build, const nc_message_t * message )
 {
+    if ( message->is_cancelled )
+        return nc_build_has_room( build, 7 ) && nc_build_may_carry( build );
     uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 4 : message->bytes;
     return nc_build_has_room( build, message->head_bytes + bytes ) &&
-           !( message->fragments && build->transfer.handle ) &&
+           !( message->fragments && build->flags & NC_SENT_FRAGMENT ) &&
            ( nc_build_may_carry( build ) || !( nc_kind_is_reliable( message->kind ) || message->receipt ) );
 }
 
@@ -13274,7 +13198,7 @@ static void nc_build_message( struct netcode_messages_t * messages, nc_build_t *
     messages->small_time = messages->now;
     message->copied = messages->flight;
     if ( remember )
-        nc_build_carry( build, message, handle );
+        nc_build_carry( messages, build, message, handle, 0 );
 }
 
 static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, int bulk )
@@ -13316,8 +13240,8 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
         messages->small_time = messages->now;
     } else
         nc_channel_serve( &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
-    build->transfer.handle = handle;
-    build->transfer.serial = message->serial;
+    nc_build_carry( messages, build, message, handle, NC_CARRIED_FRAGMENT );
+    build->flags |= NC_SENT_FRAGMENT;
     build->fragment = (uint16_t) index;
 
     if ( message->kind != NETCODE_MESSAGE_STREAM )
@@ -13338,7 +13262,7 @@ NC_COLD static void nc_build_cancel( struct netcode_messages_t * messages, nc_bu
                        nc_transfer_is_known( message ) ? 0 : nc_messages_cost( message->kind, message->bytes ) );
     build->last = NULL;
     build->asks = 1;
-    nc_build_carry( build, message, handle );
+    nc_build_carry( messages, build, message, handle, NC_CARRIED_CANCEL );
 }
 
 static uint32_t nc_messages_ack_bits( const struct netcode_messages_t * messages )
@@ -13464,48 +13388,6 @@ static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages 
     return loss >= 0.001;
 }
 
-/*  Lost messages are sent first; small ones again in the next flight: a second loss would cost a round trip more.
-    What is only overdue is not. */
-static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * build )
-{
-    while ( messages->lost_head ) {
-        uint32_t handle = messages->lost_head;
-        nc_message_t * message = nc_message_at( messages, handle );
-        if ( message->flags & NC_MESSAGE_DONE ) {
-            nc_message_pop_lost( messages );
-            continue;
-        }
-        if ( !build->reliable || !nc_build_may_carry( build ) ||
-             ( message->flags & NC_MESSAGE_AGAIN && message->copied == messages->flight ) )
-            return;
-
-        if ( message->flags & NC_MESSAGE_CANCELLED ) {
-            if ( !nc_build_has_room( build, 7 ) )
-                return;
-            nc_build_cancel( messages, build, handle );
-        } else {
-            if ( !nc_build_fits( build, message ) )
-                return;
-            nc_build_message( messages, build, handle, 1 );
-            if ( message->flags & NC_MESSAGE_AGAIN )
-                messages->stats.messages_repeated++;
-            else {
-                messages->stats.reliable_retries_total++;
-                messages->urgent -= message->bytes;
-            }
-        }
-
-        int again = !( message->flags & ( NC_MESSAGE_AGAIN | NC_MESSAGE_CANCELLED ) ) && message->retries &&
-                    message->bytes <= NC_MESSAGES_SMALL && nc_messages_repeats( messages ) != 0;
-        message->flags &= (uint8_t) ~NC_MESSAGE_AGAIN;
-        nc_message_pop_lost( messages );
-        if ( again ) {
-            nc_message_lose( messages, handle );
-            message->flags |= NC_MESSAGE_AGAIN;
-        }
-    }
-}
-
 /* ---- choosing what is sent next ---- */
 
 static int nc_channel_is_before( const nc_message_channel_t * channel, const nc_message_channel_t * other, int bulk )
@@ -13514,29 +13396,32 @@ static int nc_channel_is_before( const nc_message_channel_t * channel, const nc_
            ( channel->priority == other->priority && (int32_t) ( channel->served[bulk] - other->served[bulk] ) < 0 );
 }
 
-/*  The queue to be sent first among those with messages in one piece, or with larger ones: NC_QUEUES times the
-    channel, and the queue; -1: none. Reliable ones of one channel leave in the order in which they were queued. */
-static NC_INLINE int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[NC_QUEUES],
-                                         int bulk )
+/*  The message to be sent first of these queues, with messages in one piece or of a few fragments, or with larger ones;
+    0: none. In one channel lost messages leave first, then unreliable ones, and the others in the order in which they
+    were queued. */
+static NC_INLINE uint32_t nc_messages_choose( const struct netcode_messages_t * messages,
+                                              const uint32_t masks[NC_QUEUES], int bulk )
 {
     const nc_message_channel_t * champion = NULL;
-    double queued = 0.0;
-    int best = -1;
-    for ( int queue = bulk, end = NC_QUEUE_LARGE + bulk; queue < end; queue++ )
+    const nc_message_t * first = NULL;
+    uint32_t best = 0;
+    for ( uint32_t queues = messages->queues; queues; queues &= queues - 1 ) {
+        uint32_t queue = nc_bits_lowest_of_word( queues );
         for ( uint32_t mask = masks[queue] & messages->active[queue]; mask; mask &= mask - 1 ) {
-            int index = (int) nc_bits_lowest_of_word( mask );
-            const nc_message_channel_t * channel = &messages->channels[index];
-            const nc_message_t * head = nc_message_at( messages, channel->queues[queue].head );
+            const nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
+            uint32_t handle = channel->lists[queue].head;
+            const nc_message_t * head = nc_message_at( messages, handle );
             if ( queue == NC_QUEUE_IN_ORDER && nc_message_is_prompt( head ) == bulk )
                 continue;
 
-            if ( champion == NULL || nc_channel_is_before( channel, champion, bulk ) ||
-                 ( channel == champion && best % NC_QUEUES != NC_QUEUE_UNRELIABLE && head->queued < queued ) ) {
+            if ( !first || nc_channel_is_before( channel, champion, bulk ) ||
+                 ( channel == champion && first->list > NC_QUEUE_UNRELIABLE && head->queued < first->queued ) ) {
                 champion = channel;
-                queued = head->queued;
-                best = NC_QUEUES * index + queue;
+                first = head;
+                best = handle;
             }
         }
+    }
     return best;
 }
 
@@ -13620,10 +13505,9 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
          messages->controller.window <= NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE )
         messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
     nc_tree_insert( &messages->out, &messages->begun, handle, message->node.key );
-    nc_channel_append( messages, message->channel, NC_QUEUE_BEGUN, handle );
+    nc_message_move( messages, handle, NC_LIST_BEGUN );
     *sending = *sending ? *sending : handle;
     channel->ordered = channel->ordered ? channel->ordered : handle;
-    channel->unknown = channel->unknown ? channel->unknown : handle;
     messages->large_count += !is_prompt;
 }
 
@@ -13632,13 +13516,14 @@ static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t ha
     nc_message_t * message = nc_message_at( messages, handle );
     messages->credit_spent += nc_messages_cost( message->kind, message->bytes );
     messages->streams_to_begin -= message->kind == NETCODE_MESSAGE_STREAM;
+    nc_bit_set( messages->known_ids, messages->next_id, NC_MESSAGES_IDS, 0 );
     message->node.key = messages->next_id++ & 0xffff;
     if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
         message->order = messages->channels[message->channel].next_order++;
     if ( message->fragments )
         nc_transfer_start( messages, handle );
     else
-        nc_messages_append( messages, &messages->reliable, handle );
+        nc_message_move( messages, handle, NC_LIST_RELIABLE );
 }
 
 /*  A channel begins to send beside `others`: what they have sent meanwhile, or it before they began, counts for one
@@ -13662,49 +13547,57 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
 {
     nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    nc_channel_dequeue( messages, handle );
     if ( nc_message_is_prompt( message ) )
         nc_channel_serve( channel, message->bytes, 0 );
     else
-        nc_channel_join( messages, channel, messages->active[NC_QUEUE_BEGUN], 1 );
+        nc_channel_join( messages, channel, messages->active[NC_LIST_BEGUN], 1 );
     messages->stats.messages_sent++;
-
-    message->flags |= NC_MESSAGE_STARTED;
     message->born = messages->flight;
+    message->most_repeats = NC_MESSAGES_REPEATS_QUEUED;
     message->serial = ( messages->last_serial += 2 ) | 1; /* never 0 */
 
-    if ( !nc_kind_is_reliable( message->kind ) ) {
-        if ( message->receipt )
-            nc_messages_append( messages, &messages->watched, handle );
-    } else
+    if ( nc_kind_is_reliable( message->kind ) )
         nc_reliable_start( messages, handle );
-
+    else
+        nc_message_unlink( messages, handle );
     if ( !message->fragments )
         nc_message_write_head( message );
 }
 
-/*  Begins the message that is next of these queues, unless a channel with a `transfer` is before it. 0: there is none
-    that may begin, and has room in this packet. */
+/* A lost message is sent again, or its CANCEL. */
+static void nc_message_resend( struct netcode_messages_t * messages, uint32_t handle )
+{
+    nc_message_t * message = nc_message_at( messages, handle );
+    messages->stats.reliable_retries_total += !message->is_cancelled;
+    message->born = messages->flight;
+    nc_message_move( messages, handle, NC_LIST_RELIABLE );
+}
+
+/*  Takes the message that is next of these queues, unless a channel with a `transfer` is before it. 0: there is none
+    that may be sent, and has room in this packet. */
 static uint32_t nc_build_start( struct netcode_messages_t * messages, const nc_build_t * build,
                                 uint32_t masks[NC_QUEUES], int bulk, uint32_t transfer )
 {
     const nc_message_channel_t * other =
         transfer ? &messages->channels[nc_message_at( messages, transfer )->channel] : NULL;
-    for ( int chosen; ( chosen = nc_messages_choose( messages, masks, bulk ) ) >= 0; ) {
-        int queue = chosen % NC_QUEUES, index = chosen / NC_QUEUES;
-        uint32_t handle = messages->channels[index].queues[queue].head;
+    for ( uint32_t handle; ( handle = nc_messages_choose( messages, masks, bulk ) ) != 0; ) {
         const nc_message_t * message = nc_message_at( messages, handle );
-        if ( other && !nc_channel_is_before( &messages->channels[index], other, bulk ) )
+        int is_lost = message->list == NC_QUEUE_LOST,
+            may_leave = bulk || build->prompt || !message->fragments || is_lost;
+        if ( other && !nc_channel_is_before( &messages->channels[message->channel], other, bulk ) )
             return 0;
 
-        if ( nc_message_is_over( messages, handle ) )
+        if ( !is_lost && nc_message_is_over( messages, handle ) )
             nc_message_drop_queued( messages, handle );
-        else if ( ( bulk || build->prompt || !message->fragments ) && nc_build_fits( build, message ) &&
-                  nc_message_may_start( messages, message, handle ) ) {
-            nc_message_start( messages, handle );
+        else if ( may_leave && nc_build_fits( build, message ) &&
+                  ( is_lost || nc_message_may_start( messages, message, handle ) ) ) {
+            if ( is_lost )
+                nc_message_resend( messages, handle );
+            else
+                nc_message_start( messages, handle );
             return handle;
         } else
-            masks[queue] &= ~( (uint32_t) 1 << index );
+            masks[message->list] &= ~( (uint32_t) 1 << message->channel );
     }
     return 0;
 }
@@ -13714,7 +13607,7 @@ static int nc_transfer_sends( const nc_message_t * message )
 {
     uint32_t end = message->first_fragment + NC_MESSAGES_FRAGMENTS;
     end = end < message->fragments ? end : message->fragments;
-    return !( message->flags & NC_MESSAGE_CANCELLED ) && ( message->lost_fragments || message->next_fragment != end );
+    return message->lost_fragments || message->next_fragment != end;
 }
 
 /*  The prompt message, or the larger one, that is next of those with something to send, or 0: those of one channel one
@@ -13722,7 +13615,7 @@ static int nc_transfer_sends( const nc_message_t * message )
 static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, int is_prompt )
 {
     const nc_message_channel_t * best = NULL;
-    for ( uint32_t mask = messages->active[NC_QUEUE_BEGUN]; mask; mask &= mask - 1 ) {
+    for ( uint32_t mask = messages->active[NC_LIST_BEGUN]; mask; mask &= mask - 1 ) {
         nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
         uint32_t * sending = &channel->sending[is_prompt];
         for ( const nc_message_t * message; *sending; *sending = message->next ) {
@@ -13736,16 +13629,16 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, 
     return best ? best->sending[is_prompt] : 0;
 }
 
-/*  Repeats small reliable messages of the last flights, so that one or two losses cost no round trip. A flight is
-    all that is sent between two updates: so messages that are lost in a burst were not repeated in the same burst.
-    On a slow link, beside a transfer, they fit into the window: or they would fill the queue that loses them. */
-NC_COLD static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
+/*  Repeats small reliable messages of the last flights, so that one or two losses cost no round trip; and those that
+    were lost once more, for a second loss would cost another one. A flight is all that is sent between two updates: so
+    messages that are lost in a burst were not repeated in the same burst. On a slow link, beside a transfer, they fit
+    into the window: or they would fill the queue that loses them. */
+static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
-    if ( messages->begun && !build->bulk && nc_messages_are_slow( messages ) )
+    int has_company = build->asks || ( build->bulk && nc_transfer_choose( messages, 0 ) );
+    if ( !repeats || !build->reliable || ( messages->begun && !build->bulk && nc_messages_are_slow( messages ) ) )
         return;
-    if ( !repeats || !build->reliable || !( build->asks || ( build->bulk && nc_transfer_choose( messages, 0 ) ) ) )
-        return; /* no packet is sent for repeats only */
 
     for ( ; handle; handle = previous ) {
         const nc_message_t * message = nc_message_at( messages, handle );
@@ -13754,10 +13647,11 @@ NC_COLD static void nc_build_repeats( struct netcode_messages_t * messages, nc_b
         if ( age > repeats )
             return;
 
-        if ( message->copied == messages->flight || message->bytes > NC_MESSAGES_SMALL || message->retries ||
-             message->flags & ( NC_MESSAGE_LOST | NC_MESSAGE_CANCELLED ) )
+        if ( message->copied == messages->flight || message->bytes > NC_MESSAGES_SMALL || age > message->most_repeats ||
+             message->is_cancelled ||
+             ( message->most_repeats > 1 && !has_company ) ) /* no packet is sent for these only */
             continue;
-        if ( !nc_build_fits( build, message ) )
+        if ( !nc_build_fits( build, message ) || nc_carried_space( messages ) < messages->carried_count / 2 )
             return;
 
         nc_build_message( messages, build, handle, 1 );
@@ -13765,12 +13659,13 @@ NC_COLD static void nc_build_repeats( struct netcode_messages_t * messages, nc_b
     }
 }
 
-/*  Messages in one piece, and a fragment of a prompt one, by priority and weight. Those that are queued begin only once
-    the packet is full or the application has flushed them. */
+/*  Messages in one piece, lost ones first, and a fragment of a prompt one, by priority and weight. Those that are queued
+    begin only once the packet is full or the application has flushed them. */
 static void nc_build_prompt( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t masks[NC_QUEUES] = { 0 }, begun = build->prompt ? nc_transfer_choose( messages, 1 ) : 0, handle;
     int is_flushed = messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES;
+    masks[NC_QUEUE_LOST] = build->reliable ? UINT32_MAX : 0;
     masks[NC_QUEUE_UNRELIABLE] = is_flushed && build->unreliable ? UINT32_MAX : 0;
     masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_WHOLE] = is_flushed && build->reliable ? UINT32_MAX : 0;
     masks[NC_QUEUE_PROMPT] = is_flushed && build->prompt ? UINT32_MAX : 0;
@@ -13780,26 +13675,26 @@ static void nc_build_prompt( struct netcode_messages_t * messages, nc_build_t * 
         nc_message_t * message = nc_message_at( messages, chosen );
         int reliable = nc_kind_is_reliable( message->kind ), remember = reliable || message->receipt;
         begun = handle ? begun : 0;
-        if ( message->fragments ) {
-            if ( nc_build_fits( build, message ) )
-                nc_build_fragment( messages, build, chosen );
-            continue;
-        }
-
-        messages->least -= reliable && !nc_messages_are_behind( messages ) ? 0 : message->bytes;
-        messages->urgent -= reliable ? message->bytes : 0; /* what is repeated later is not counted */
-        nc_build_message( messages, build, handle, remember );
-        if ( !remember ) {
-            message->flags |= NC_MESSAGE_DONE;
-            nc_message_release( messages, handle );
-        }
+        if ( message->is_cancelled )
+            nc_build_cancel( messages, build, handle );
+        else if ( !message->fragments ) {
+            messages->least -= reliable && !nc_messages_are_behind( messages ) ? 0 : message->bytes;
+            messages->urgent -= reliable ? message->bytes : 0; /* what is repeated later is not counted */
+            nc_build_message( messages, build, handle, remember );
+            if ( !remember ) {
+                message->serial = 0;
+                nc_message_release( messages, handle );
+            }
+        } else if ( nc_build_fits( build, message ) )
+            nc_build_fragment( messages, build, chosen );
     }
 }
 
 /* Fills the rest of the packet with a fragment of a transfer in flight, or of a new one with a better priority. */
 static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t masks[NC_QUEUES] = { 0, UINT32_MAX, 0, 0, UINT32_MAX };
+    uint32_t masks[NC_QUEUES] = { 0 };
+    masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_LARGE] = UINT32_MAX;
     if ( !build->bulk || !build->tracked )
         return;
 
@@ -13813,7 +13708,18 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
 static int nc_messages_is_full( const struct netcode_messages_t * messages )
 {
     return messages->sent_end - messages->sent_first == messages->window &&
-           nc_sent_at( messages, messages->sent_first )->bytes & NC_SENT_IN_FLIGHT;
+           nc_sent_at( messages, messages->sent_first )->flags & NC_SENT_IN_FLIGHT;
+}
+
+/*  Makes space for what another packet carries: the other side may have what is overdue, but it was sent again. */
+static void nc_carried_make_space( struct netcode_messages_t * messages )
+{
+    while ( messages->carried_first != messages->sent_end && nc_carried_space( messages ) < NC_MESSAGES_CARRIED ) {
+        uint32_t flags = nc_sent_at( messages, messages->carried_first )->flags;
+        if ( ( flags & ( NC_SENT_IN_FLIGHT | NC_SENT_OVERDUE ) ) == NC_SENT_IN_FLIGHT )
+            return;
+        nc_carried_forget( messages );
+    }
 }
 
 static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * build, uint8_t * packet )
@@ -13821,7 +13727,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     int adaptive = messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE, probe = messages->probe_due;
     int free_rate = probe || messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE;
 
-    memset( build, 0, offsetof( nc_build_t, carried ) );
+    memset( build, 0, sizeof( *build ) );
     build->start = packet;
     build->is_ackless = messages->now - messages->long_acks_time < NC_MESSAGES_ACK_INTERVAL;
     build->delay = messages->acks_due != 0 && !build->is_ackless;
@@ -13836,9 +13742,11 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
         nc_sent_lost( messages, nc_sent_at( messages, messages->sent_first ) );
     if ( messages->sent_end - messages->sent_first == messages->window && !nc_messages_is_full( messages ) )
         nc_sent_drop( messages );
-
-    build->tracked =
-        !nc_messages_is_full( messages ) && nc_heap_fits( &messages->out, nc_heap_cost( NC_CARRIED_BYTES ) );
+    nc_carried_make_space( messages );
+    build->tracked = !nc_messages_is_full( messages );
+    build->most_carried = nc_carried_space( messages );
+    if ( build->most_carried > NC_MESSAGES_CARRIED )
+        build->most_carried = NC_MESSAGES_CARRIED;
     double most = NETCODE_MAX_PACKET_SIZE, in_flight = messages->in_flight, window = messages->controller.window;
     int behind = nc_messages_are_behind( messages );
     int within_least = adaptive && messages->least > 0.0 && !( behind && nc_messages_are_slow( messages ) );
@@ -13858,7 +13766,6 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
 static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * build )
 {
     nc_build_control( messages, build );
-    nc_build_lost( messages, build );
     nc_build_prompt( messages, build );
     nc_build_repeats( messages, build );
     nc_build_bulk( messages, build );
@@ -13873,21 +13780,20 @@ static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * bu
 static void nc_build_remember( struct netcode_messages_t * messages, const nc_build_t * build, uint32_t bytes )
 {
     nc_sent_t * sent = nc_sent_at( messages, messages->sent_end++ );
-    uint32_t list_bytes = (uint32_t) ( sizeof( build->list ) + build->list.count * sizeof( nc_carried_t ) );
-    sent->carried = build->list.count ? nc_heap_take( &messages->out, list_bytes ) : 0;
-    if ( sent->carried )
-        memcpy( nc_heap_at( &messages->out, sent->carried ), &build->list, list_bytes );
-    sent->time = messages->now;
     if ( messages->packets_in_flight == 0 )
         messages->silent_since = messages->now;
+    sent->time = messages->now;
     sent->number = (uint32_t) messages->next_number;
     sent->delivered = messages->controller.delivered;
-    sent->transfer = build->transfer;
+    sent->carried = (uint16_t) messages->carried_end;
+    sent->bytes = (uint16_t) bytes;
     sent->fragment = build->fragment;
-    sent->bytes = (uint16_t) ( bytes | NC_SENT_IN_FLIGHT | build->flags | ( build->is_ackless ? NC_SENT_ACKLESS : 0 ) );
+    sent->count = (uint8_t) build->count;
+    sent->flags = (uint8_t) ( NC_SENT_IN_FLIGHT | build->flags | ( build->is_ackless ? NC_SENT_ACKLESS : 0 ) );
 
+    messages->carried_end += build->count;
     messages->in_flight += bytes;
-    messages->fragments_in_flight += ( build->transfer.handle != 0 );
+    messages->fragments_in_flight += ( build->flags & NC_SENT_FRAGMENT ) != 0;
     messages->packets_in_flight++;
     messages->flown = 1;
 }
@@ -14568,8 +14474,8 @@ static void nc_messages_take_number( struct netcode_messages_t * messages, int64
 /* ---- the object's life ---- */
 
 typedef struct {
-    uint32_t channels, window, max_send, max_receive, out_bytes, in_bytes;
-    size_t channels_at, sent_at, out_at, in_at, bytes;
+    uint32_t channels, window, carried, max_send, max_receive, out_bytes, in_bytes;
+    size_t channels_at, sent_at, carried_at, known_at, out_at, in_at, bytes;
 } nc_messages_layout_t;
 
 static uint32_t nc_or_default( int value, uint32_t otherwise )
@@ -14618,17 +14524,24 @@ NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t *
     if ( layout->out_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES || layout->in_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES )
         return 0;
 
-    /* What is remembered of packets in flight is a part of the send buffer: by default a sixteenth of it. */
+    /* What is remembered of packets and ids in flight is a part of the send buffer: by default a fourteenth of it. */
     if ( config->window_packets <= 0 )
         window = layout->out_bytes / 512 < 1024 ? layout->out_bytes / 512 : 1024;
     for ( layout->window = NC_MESSAGES_LEAST_WINDOW; layout->window < window; )
         layout->window *= 2;
-    uint32_t sent_bytes = layout->window * (uint32_t) sizeof( nc_sent_t );
-    layout->out_bytes = layout->out_bytes < least + sent_bytes ? least : layout->out_bytes - sent_bytes;
+    uint32_t sent_bytes = layout->window * (uint32_t) sizeof( nc_sent_t ), known_bytes = NC_MESSAGES_IDS / 8;
+    layout->carried = NC_MESSAGES_CARRIED_MEAN * layout->window;
+    if ( layout->carried < NC_MESSAGES_CARRIED_LEAST )
+        layout->carried = NC_MESSAGES_CARRIED_LEAST;
+    uint32_t carried_bytes = layout->carried * (uint32_t) sizeof( nc_carried_t );
+    uint32_t all_bytes = sent_bytes + carried_bytes + known_bytes;
+    layout->out_bytes = layout->out_bytes < least + all_bytes ? least : layout->out_bytes - all_bytes;
 
     layout->channels_at = nc_round_up( sizeof( struct netcode_messages_t ) );
     layout->sent_at = layout->channels_at + nc_round_up( layout->channels * sizeof( nc_message_channel_t ) );
-    layout->out_at = layout->sent_at + nc_round_up( layout->window * sizeof( nc_sent_t ) );
+    layout->carried_at = layout->sent_at + nc_round_up( sent_bytes );
+    layout->known_at = layout->carried_at + nc_round_up( carried_bytes );
+    layout->out_at = layout->known_at + nc_round_up( known_bytes );
     layout->in_at = layout->out_at + nc_round_up( layout->out_bytes );
     layout->bytes = layout->in_at + nc_round_up( layout->in_bytes );
     return 1;
@@ -14702,9 +14615,12 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
     messages->free_function = config->free_function;
     messages->channels = (nc_message_channel_t *) (void *) ( block + layout->channels_at );
     messages->sent = (nc_sent_t *) (void *) ( block + layout->sent_at );
+    messages->carried = (nc_carried_t *) (void *) ( block + layout->carried_at );
+    messages->known_ids = (uint64_t *) (void *) ( block + layout->known_at );
 
     messages->channel_count = (int) layout->channels;
     messages->window = layout->window;
+    messages->carried_count = layout->carried;
     messages->max_send_bytes = layout->max_send;
     messages->max_receive_bytes = layout->max_receive;
     messages->accept_stream_function = config->accept_stream_function;
@@ -14797,7 +14713,9 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
     NC_CHECK( messages != NULL && !messages->is_busy, NC_NOTHING );
     nc_messages_check( messages );
     nc_messages_end_streams( messages );
-    nc_messages_lose_all( messages );
+    for ( int i = 0; i <= NC_LISTS * messages->channel_count; i++ )
+        while ( nc_messages_list( messages, i )->head )
+            nc_message_finish( messages, nc_messages_list( messages, i )->head, NETCODE_MESSAGES_EVENT_LOST );
     while ( messages->sent_first != messages->sent_end )
         nc_sent_drop( messages );
     nc_messages_wipe_sent( messages );
@@ -14840,21 +14758,19 @@ static int nc_kind_upgrade( int kind )
 }
 
 /*  Space for a message to be sent, and for `kept` bytes behind it, which the caller fills. 0: there is none. The
-    last 1/32 of the buffer is for channels that have less in it than would be free: so one that is filled leaves
+    last 1/64 of the buffer is for channels that have less in it than would be free: so one that is filled leaves
     something to the others. */
 static uint32_t nc_message_make( struct netcode_messages_t * messages, int channel, int kind, uint32_t bytes,
                                  uint32_t kept )
 {
     uint32_t fragments = nc_fragments_of( kind, bytes ), states = nc_fragments_in_flight( fragments );
     uint32_t all = (uint32_t) sizeof( nc_message_t ) + kept + states, handle;
-    uint32_t reserve = ( messages->message_count + 1 ) * NC_CARRIED_RESERVE;
-    uint32_t cost = nc_heap_cost( all ) + reserve, part = messages->out.bytes / 32;
+    uint32_t cost = nc_heap_cost( all ), part = messages->out.bytes / 64;
     if ( nc_heap_is_full( &messages->out, cost + part ) &&
          nc_heap_is_full( &messages->out, cost + messages->channels[channel].kept_bytes ) )
         return 0;
     handle = nc_heap_take( &messages->out, all );
     netcode_assert( handle != 0 ); /* no block of this heap is ever fixed, so what is free fits */
-    messages->message_count++;
 
     nc_message_t * message = nc_message_at( messages, handle );
     memset( message, 0, sizeof( *message ) );
@@ -14879,10 +14795,8 @@ static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t h
     if ( !( others >> index & 1 ) )
         nc_channel_join( messages, channel, others, 0 );
 
-    nc_channel_append( messages, (uint32_t) index, nc_message_queue( message ), handle );
+    nc_message_append( messages, handle, nc_message_queue( message ) );
     channel->kept_bytes += nc_heap_size( &messages->out, handle );
-    channel->queued_bytes += nc_message_kept( message );
-    messages->queued_bytes += nc_message_kept( message );
     messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
     messages->fresh = 1;
 }
@@ -14941,11 +14855,7 @@ NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * mess
     nc_messages_check( messages );
     if ( messages->broken || receipt == 0 )
         return NETCODE_ERROR; /* 0 is no receipt */
-    int found = 0;
-    for ( int i = 0; i < messages->channel_count; i++ )
-        found |= nc_messages_end_in( messages, &messages->channels[i].queues[NC_QUEUE_BEGUN], receipt ) |
-                 nc_messages_end_in( messages, &messages->channels[i].queues[NC_QUEUE_LARGE], receipt );
-    return found ? NETCODE_OK : NETCODE_ERROR;
+    return nc_messages_end( messages, NC_END_STREAM, receipt ) ? NETCODE_OK : NETCODE_ERROR;
 }
 
 NETCODE_API int netcode_messages_send( struct netcode_messages_t * messages, int channel, int kind, const void * data,
@@ -15140,7 +15050,7 @@ static int nc_build_packet( struct netcode_messages_t * messages, nc_build_t * b
 /* A packet with BROKEN and nothing else. */
 NC_COLD static int nc_build_broken( struct netcode_messages_t * messages, nc_build_t * build, uint8_t * packet )
 {
-    memset( build, 0, offsetof( nc_build_t, carried ) );
+    memset( build, 0, sizeof( *build ) );
     build->is_ackless = 1;
     build->start = packet;
     build->at = packet + NC_MESSAGES_FIXED_HEADER;
@@ -15167,13 +15077,13 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     }
     const uint32_t * active = messages->active;
     int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] ) != 0;
-    static const uint32_t reliable[NC_QUEUES] = { 0, UINT32_MAX, UINT32_MAX, UINT32_MAX, 0 };
+    static const uint32_t reliable[NC_QUEUES] = { UINT32_MAX, 0, UINT32_MAX, UINT32_MAX, UINT32_MAX, 0 };
     if ( nc_messages_are_behind( messages ) &&
-         ( build.reliable ? nothing : !messages->lost_head && nc_messages_choose( messages, reliable, 0 ) < 0 ) )
+         ( build.reliable ? nothing : !nc_messages_choose( messages, reliable, 0 ) ) )
         messages->controller.full_rounds =
             3; /* none is held back: one more such round trip, and they are behind again */
     messages->held_back = ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
-                          ( !build.reliable && ( waits || messages->lost_head ) ) ||
+                          ( !build.reliable && ( waits || active[NC_QUEUE_LOST] ) ) ||
                           ( !build.prompt && nc_transfer_choose( messages, 1 ) ) ||
                           ( !build.bulk && ( waits || active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 0 ) ) );
 
@@ -15245,16 +15155,6 @@ NC_COLD static void nc_messages_measure_rates( struct netcode_messages_t * messa
     messages->loss_received = nc_messages_loss_received( messages, 32 ); /* the newest may have overtaken others */
 }
 
-/* Without acks nothing is declared lost: with max_retries, a timeout counts as a try of the oldest message. */
-NC_COLD static void nc_messages_try_oldest( struct netcode_messages_t * messages, const nc_message_list_t * list )
-{
-    uint32_t handle = list->head;
-    while ( handle && nc_message_at( messages, handle )->flags & NC_MESSAGE_CANCELLED )
-        handle = nc_message_at( messages, handle )->next;
-    if ( handle && messages->max_retries && nc_message_at( messages, handle )->retries++ >= messages->max_retries )
-        nc_message_give_up( messages, handle );
-}
-
 NC_COLD static void nc_messages_time_out( struct netcode_messages_t * messages )
 {
     int waits = messages->packets_in_flight != 0 || nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD;
@@ -15266,9 +15166,8 @@ NC_COLD static void nc_messages_time_out( struct netcode_messages_t * messages )
     messages->timeouts++;
     if ( messages->timeouts < 16 ? messages->timeouts & ( messages->timeouts - 1 ) : messages->timeouts % 16 )
         return; /* tries are further and further apart */
-    nc_messages_try_oldest( messages, &messages->reliable );
-    for ( uint32_t mask = messages->active[NC_QUEUE_BEGUN]; mask; mask &= mask - 1 )
-        nc_messages_try_oldest( messages, &messages->channels[nc_bits_lowest_of_word( mask )].queues[NC_QUEUE_BEGUN] );
+    if ( messages->max_retries )
+        nc_messages_end( messages, NC_END_TRIED, 0 ); /* without acks nothing is declared lost */
 }
 
 NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time )
@@ -15284,7 +15183,8 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
     messages->flight += (uint32_t) messages->flown;
     messages->flown = 0;
 
-    nc_messages_expire( messages );
+    if ( messages->now >= messages->next_expiry )
+        nc_messages_end( messages, NC_END_EXPIRED, 0 );
     nc_messages_find_lost( messages );
     nc_messages_find_overdue( messages );
     nc_messages_time_out( messages );
@@ -15338,7 +15238,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     int behind = nc_messages_are_behind( messages );
     double tokens = behind ? messages->least : messages->urgent + NETCODE_MAX_PACKET_SIZE;
     double rate = behind ? messages->least_rate : nc_messages_urgent_rate( messages );
-    if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | messages->lost_head ||
+    if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | active[NC_QUEUE_LOST] ||
          nc_transfer_choose( messages, 1 ) )
         next = nc_real_smaller( next, nc_messages_rate_time( messages, tokens, rate ) );
     if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 0 ) || behind )
@@ -15380,7 +15280,7 @@ NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * mes
     const nc_message_channel_t * it = &messages->channels[channel];
     stats->queued_bytes = (int) it->queued_bytes;
     for ( int i = 0; i < NC_QUEUES; i++ ) {
-        const nc_message_list_t * queue = &it->queues[i];
+        const nc_message_list_t * queue = &it->lists[i];
         double oldest = queue->head ? nc_message_at( messages, queue->head )->queued : messages->now;
         stats->queued_messages += (int) queue->count;
         stats->queued_seconds = nc_real_larger( stats->queued_seconds, messages->now - oldest );
@@ -15505,7 +15405,6 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 
 #undef NC_MESSAGES_DROP_NAME
 #undef NC_MESSAGES_DROP_TEXT
-#undef NC_CARRIED_BYTES
 
 #endif /* NETCODE_MESSAGES */
 

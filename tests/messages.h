@@ -43,8 +43,8 @@ enum { CHECK_BLOCKS = 65536 };
 /* A block of a heap that is in use, and what was found to need it. */
 struct check_block_t {
     uint32_t handle;
-    int listed, is_list; /* of what a packet has */
-    uint32_t packets;    /* in flight with it */
+    int listed;
+    uint32_t packets, remembered; /* in flight with it and not overdue; all that are remembered */
 };
 
 static struct check_block_t check_blocks[CHECK_BLOCKS];
@@ -93,16 +93,16 @@ static uint32_t heap_blocks( const nc_heap_t * heap )
     return (uint32_t) check_block_count;
 }
 
-/* A list of messages hangs together; each is in it once. */
-static void check_list( const struct netcode_messages_t * m, const nc_message_list_t * list )
+/* A list of messages hangs together; each is in it once, and knows that it is. */
+static void check_list( const struct netcode_messages_t * m, const nc_message_list_t * list, int index )
 {
     uint32_t before = 0, count = 0, handle = list->head;
     for ( ; handle; handle = nc_message_at( m, handle )->next ) {
         struct check_block_t * block = check_find( handle );
         REQUIRE( count++ < list->count );
         CHECK_EQ( nc_message_at( m, handle )->previous, before );
+        CHECK_EQ( nc_message_at( m, handle )->list, index );
         CHECK_EQ( block->listed++, 0 );
-        CHECK( !( nc_message_at( m, handle )->flags & NC_MESSAGE_DONE ) );
         before = handle;
     }
     CHECK_EQ( list->tail, before );
@@ -115,15 +115,19 @@ static void check_queues( const struct netcode_messages_t * m )
     for ( int i = 0; i < m->channel_count; i++ ) {
         const nc_message_channel_t * channel = &m->channels[i];
         uint32_t bytes = 0;
-        for ( int queue = 0; queue < NC_QUEUES; queue++ ) {
-            check_list( m, &channel->queues[queue] );
-            CHECK_EQ( m->active[queue] >> i & 1, channel->queues[queue].head != 0 );
-            for ( uint32_t at = channel->queues[queue].head; at; at = nc_message_at( m, at )->next ) {
+        for ( int list = 0; list < NC_LISTS; list++ ) {
+            check_list( m, &channel->lists[list], list );
+            CHECK_EQ( m->active[list] >> i & 1, channel->lists[list].head != 0 );
+            for ( uint32_t at = channel->lists[list].head; at; at = nc_message_at( m, at )->next ) {
                 const nc_message_t * message = nc_message_at( m, at );
-                bytes += nc_message_kept( message );
+                int is_begun = list == NC_QUEUE_LOST || list == NC_LIST_BEGUN;
                 CHECK_EQ( message->channel, i );
-                CHECK_EQ( nc_message_queue( message ), queue );
-                CHECK( !( message->flags & NC_MESSAGE_STARTED ) && message->expires >= m->next_expiry );
+                CHECK_EQ( message->serial != 0, is_begun );
+                CHECK( message->is_cancelled || message->expires >= m->next_expiry );
+                if ( is_begun )
+                    continue;
+                bytes += nc_message_kept( message );
+                CHECK_EQ( nc_message_queue( message ), list );
             }
         }
         CHECK_EQ( bytes, channel->queued_bytes );
@@ -137,7 +141,19 @@ static uint32_t messages_begun( const struct netcode_messages_t * m )
 {
     uint32_t count = 0;
     for ( int i = 0; i < m->channel_count; i++ )
-        count += m->channels[i].queues[NC_QUEUE_BEGUN].count;
+        count += m->channels[i].lists[NC_LIST_BEGUN].count;
+    return count;
+}
+
+/* How many unreliable messages were sent whose receipt is awaited. */
+static uint32_t messages_watched( const struct netcode_messages_t * m )
+{
+    uint32_t count = 0;
+    heap_check( &m->out );
+    for ( int i = 0; i < check_block_count; i++ ) {
+        const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
+        count += message->serial && message->list == NC_LIST_NONE;
+    }
     return count;
 }
 
@@ -149,7 +165,7 @@ static uint32_t check_tree_of_begun( const struct netcode_messages_t * m, uint32
         return 0;
     const nc_message_t * message = nc_message_at( m, handle );
     REQUIRE( level <= 16 );
-    CHECK( message->fragments && !( message->flags & NC_MESSAGE_DONE ) );
+    CHECK( message->fragments && message->serial && ( message->is_cancelled || message->list == NC_LIST_BEGUN ) );
     CHECK_EQ( message->node.key & ( ( 1u << level ) - 1 ), bits );
     return 1 + check_tree_of_begun( m, message->node.below[0], level + 1, bits ) +
            check_tree_of_begun( m, message->node.below[1], level + 1, bits | 1u << level );
@@ -162,8 +178,7 @@ static void check_transfers( const struct netcode_messages_t * m )
         const nc_message_channel_t * channel = &m->channels[i];
         int sending[2] = { channel->sending[0] == 0, channel->sending[1] == 0 }, may_send = 0;
         int ordered = channel->ordered == 0, may_order = 0;
-        CHECK_EQ( m->active[NC_QUEUE_BEGUN] >> i & 1, channel->queues[NC_QUEUE_BEGUN].count != 0 );
-        for ( uint32_t at = channel->queues[NC_QUEUE_BEGUN].head; at; at = nc_message_at( m, at )->next ) {
+        for ( uint32_t at = channel->lists[NC_LIST_BEGUN].head; at; at = nc_message_at( m, at )->next ) {
             const nc_message_t * message = nc_message_at( m, at );
             int is_prompt = nc_message_is_prompt( message );
             large += !is_prompt;
@@ -181,7 +196,12 @@ static void check_transfers( const struct netcode_messages_t * m )
         CHECK( sending[0] && sending[1] && ordered && !may_send && !may_order );
     }
     CHECK_EQ( large, m->large_count );
-    CHECK_EQ( check_tree_of_begun( m, m->begun, 0, 0 ), messages_begun( m ) );
+    uint32_t cancelled = 0;
+    for ( int i = 0; i < check_block_count; i++ ) {
+        const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
+        cancelled += message->fragments && message->serial && message->is_cancelled;
+    }
+    CHECK_EQ( check_tree_of_begun( m, m->begun, 0, 0 ), messages_begun( m ) + cancelled );
 }
 
 /* What has been sent of the buffer's blocks belongs to a channel. */
@@ -189,27 +209,26 @@ static void check_shares( const struct netcode_messages_t * m )
 {
     uint32_t kept[NETCODE_MESSAGES_CHANNELS] = { 0 };
     for ( int i = 0; i < check_block_count; i++ )
-        if ( !check_blocks[i].is_list )
-            kept[nc_message_at( m, check_blocks[i].handle )->channel] +=
-                nc_heap_size( &m->out, check_blocks[i].handle );
+        kept[nc_message_at( m, check_blocks[i].handle )->channel] += nc_heap_size( &m->out, check_blocks[i].handle );
     for ( int i = 0; i < m->channel_count; i++ )
         CHECK_EQ( kept[i], m->channels[i].kept_bytes );
 }
 
-/* No reliable message is older than the oldest that the other side may not know, and none too old for it. */
+/* Exactly the ids are known of which all was acknowledged, or a part, or which were left out. */
 static void check_ids( const struct netcode_messages_t * m )
 {
-    uint32_t oldest = 0;
+    static uint8_t unknown[NC_MESSAGES_IDS];
+    memset( unknown, 0, sizeof( unknown ) );
+    REQUIRE( m->next_id - m->oldest_id <= NC_MESSAGES_IDS );
     for ( int i = 0; i < check_block_count; i++ ) {
         const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
-        if ( check_blocks[i].is_list || !( message->flags & NC_MESSAGE_STARTED ) || message->flags & NC_MESSAGE_DONE ||
-             !nc_kind_is_reliable( message->kind ) || nc_transfer_is_known( message ) )
+        if ( !message->serial || !nc_kind_is_reliable( message->kind ) || nc_transfer_is_known( message ) )
             continue;
-        uint32_t age = ( m->next_id - message->node.key ) & 0xffff;
-        oldest = age > oldest ? age : oldest;
+        CHECK_LE( ( m->next_id - message->node.key ) & 0xffff, m->next_id - m->oldest_id );
+        unknown[message->node.key % NC_MESSAGES_IDS] = 1;
     }
-    CHECK_EQ( nc_messages_oldest_id( m ), oldest );
-    CHECK( oldest <= NC_MESSAGES_IDS );
+    for ( uint32_t id = m->oldest_id; id != m->next_id; id++ )
+        CHECK_EQ( nc_bit_get( m->known_ids, id, NC_MESSAGES_IDS ), !unknown[id % NC_MESSAGES_IDS] );
 }
 
 static void check_fragments( const struct netcode_messages_t * m, uint32_t handle )
@@ -218,9 +237,9 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t handl
     uint32_t first = message->first_fragment, lost = 0;
     uint64_t acked_bytes = (uint64_t) first * NETCODE_MESSAGES_FRAGMENT_BYTES;
     static uint8_t here[NC_MESSAGES_FRAGMENTS]; /* acknowledged, to be sent again, or in a packet in flight */
-    if ( !message->fragments || message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_DONE ) )
+    if ( !message->fragments || message->is_cancelled || message->list == NC_LIST_NONE )
         return;
-    if ( !( message->flags & NC_MESSAGE_STARTED ) ) {
+    if ( !message->serial ) {
         CHECK( message->next_fragment == 0 && message->acked_bytes == 0 );
         return;
     }
@@ -238,9 +257,12 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t handl
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
         const nc_sent_t * sent = nc_sent_at( m, i );
         uint32_t index = first + (uint16_t) ( sent->fragment - first );
-        if ( sent->bytes & NC_SENT_IN_FLIGHT && sent->transfer.handle &&
-             nc_carried_message( m, &sent->transfer ) == message && index < message->next_fragment )
-            here[index % NC_MESSAGES_FRAGMENTS] = 1;
+        for ( uint32_t k = 0; sent->flags & NC_SENT_IN_FLIGHT && k < sent->count; k++ ) {
+            const nc_carried_t * carried = nc_carried_at( m, sent->carried + k );
+            if ( carried->handle & NC_CARRIED_FRAGMENT && nc_carried_message( m, carried ) == message &&
+                 index < message->next_fragment )
+                here[index % NC_MESSAGES_FRAGMENTS] = 1;
+        }
     }
     for ( uint32_t i = first; i < message->next_fragment && !m->broken; i++ )
         CHECK( here[i % NC_MESSAGES_FRAGMENTS] );
@@ -254,114 +276,93 @@ static void check_sent( const struct netcode_messages_t * m )
     REQUIRE( m->sent_end - m->sent_first <= m->window );
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
         const nc_sent_t * sent = nc_sent_at( m, i );
-        int out = ( sent->bytes & NC_SENT_IN_FLIGHT ) != 0;
+        int out = ( sent->flags & NC_SENT_IN_FLIGHT ) != 0;
         CHECK( count++ == 0 || (int32_t) ( sent->number - before ) > 0 );
-        CHECK( !out || !( sent->bytes & NC_SENT_ACKED ) );
+        CHECK( !out || !( sent->flags & NC_SENT_ACKED ) );
         before = sent->number;
         packets_in_flight += (uint32_t) out;
-        fragments_in_flight += out && sent->transfer.handle;
-        bytes += out && !( sent->bytes & NC_SENT_OVERDUE ) ? sent->bytes & NC_SENT_BYTES : 0;
+        fragments_in_flight += out && sent->flags & NC_SENT_FRAGMENT;
+        bytes += out && !( sent->flags & NC_SENT_OVERDUE ) ? sent->bytes : 0;
     }
     CHECK_EQ( packets_in_flight, m->packets_in_flight );
     CHECK_EQ( fragments_in_flight, m->fragments_in_flight );
     CHECK_EQ( (int64_t) bytes, (int64_t) m->in_flight );
 }
 
-/* What packets remember: how many of those in flight have each message. Their lists are blocks of the send buffer. */
+/* What packets remember, one behind the other: how many of those in flight have each message. */
 static void check_carried( const struct netcode_messages_t * m )
 {
+    REQUIRE( m->sent_end - m->carried_first <= m->sent_end - m->sent_first );
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
         const nc_sent_t * sent = nc_sent_at( m, i );
-        if ( !sent->carried )
-            continue;
-        const nc_carried_list_t * list = (const nc_carried_list_t *) nc_heap_at( &m->out, sent->carried );
-        const nc_carried_t * carried = (const nc_carried_t *) (const void *) ( list + 1 );
-        struct check_block_t * block = check_find( sent->carried );
-        CHECK_EQ( block->listed++, 0 );
-        block->is_list = 1;
-        CHECK( !( sent->bytes & NC_SENT_ACKED ) && list->serial == 0 );
-        REQUIRE( list->count > 0 && list->count <= NC_MESSAGES_CARRIED );
-        CHECK_EQ( nc_heap_size( &m->out, sent->carried ), nc_heap_round( 8 + 8 * list->count ) );
-        for ( uint32_t k = 0; k < list->count; k++ )
-            if ( nc_carried_message( m, &carried[k] ) && sent->bytes & NC_SENT_IN_FLIGHT )
-                check_find( carried[k].handle & ~0x80000000u )->packets++;
+        uint32_t end = i + 1 == m->sent_end ? m->carried_end : nc_sent_at( m, i + 1 )->carried, fragments = 0;
+        CHECK_LE( sent->count, ( end - sent->carried ) & 0xffff );
+        CHECK_LE( ( end - sent->carried ) & 0xffff, NC_MESSAGES_CARRIED );
+        CHECK( sent->count == 0 || ( !( sent->flags & NC_SENT_ACKED ) && (int32_t) ( i - m->carried_first ) >= 0 ) );
+        for ( uint32_t k = 0; k < sent->count; k++ ) {
+            const nc_carried_t * carried = nc_carried_at( m, sent->carried + k );
+            int is_fragment = ( carried->handle & NC_CARRIED_FRAGMENT ) != 0;
+            int is_out = sent->flags & NC_SENT_IN_FLIGHT && !( sent->flags & NC_SENT_OVERDUE );
+            fragments += (uint32_t) is_fragment;
+            if ( !nc_carried_message( m, carried ) || is_fragment )
+                continue;
+            check_find( carried->handle & NC_CARRIED_HANDLE )->packets += (uint32_t) is_out;
+            check_find( carried->handle & NC_CARRIED_HANDLE )->remembered++;
+        }
+        CHECK( sent->count == 0 || fragments == ( ( sent->flags & NC_SENT_FRAGMENT ) != 0 ) );
     }
+    CHECK_LE( nc_carried_space( m ), m->carried_count );
 }
 
-/* What was begun, oldest first: packets in flight hold it, or it is to be sent again, or it was reported lost. */
+/* What was begun, oldest first: packets in flight have it, or it is to be sent again. */
 static void check_begun( const struct netcode_messages_t * m, const nc_message_list_t * list )
 {
     uint32_t before = 0;
     for ( uint32_t handle = list->head; handle; handle = nc_message_at( m, handle )->next ) {
         const nc_message_t * message = nc_message_at( m, handle );
-        int cancelled = ( message->flags & NC_MESSAGE_CANCELLED ) != 0;
-        CHECK( handle == list->head || (int32_t) ( message->serial - before ) > 0 );
-        before = message->serial;
+        uint32_t order = list == &m->reliable ? message->born : message->serial;
+        CHECK( handle == list->head || (int32_t) ( order - before ) >= 0 );
+        before = order;
         CHECK_EQ( message->packets, check_find( handle )->packets );
-        int is_carried = message->packets != 0;
-        if ( !nc_kind_is_reliable( message->kind ) )
-            CHECK_EQ( !is_carried, ( message->flags & NC_MESSAGE_REPORTED_LOST ) != 0 );
-        else if ( !m->broken && ( !message->fragments || cancelled ) )
-            CHECK( is_carried || message->flags & NC_MESSAGE_LOST );
+        CHECK( message->packets || m->broken || list != &m->reliable );
     }
 }
 
-static void check_lost_and_reported( const struct netcode_messages_t * m )
+static void check_reported( const struct netcode_messages_t * m )
 {
     uint32_t tail = 0;
-    int lost = 0, reported = 0;
-    for ( uint32_t at = m->lost_head; at; tail = at, at = nc_message_at( m, at )->next_lost ) {
-        REQUIRE( lost++ < check_block_count );
-        check_find( at );
-        CHECK( nc_message_at( m, at )->flags & NC_MESSAGE_LOST );
-    }
-    CHECK_EQ( m->lost_tail, tail );
-    tail = 0;
+    int reported = 0;
     for ( uint32_t at = m->event_head; at; tail = at, at = nc_message_at( m, at )->next_event ) {
         REQUIRE( reported++ < check_block_count );
         check_find( at );
         CHECK_NE( nc_message_at( m, at )->event, 0 );
     }
     CHECK_EQ( m->event_tail, tail );
-    for ( int i = 0; i < check_block_count; i++ ) {
-        const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
-        if ( check_blocks[i].is_list )
-            continue;
-        lost -= ( message->flags & NC_MESSAGE_LOST ) != 0;
-        reported -= message->event != 0;
-    }
-    CHECK_EQ( lost, 0 );
+    for ( int i = 0; i < check_block_count; i++ )
+        reported -= nc_message_at( m, check_blocks[i].handle )->event != 0;
     CHECK_EQ( reported, 0 );
 }
 
 static void check_sending( const struct netcode_messages_t * m )
 {
-    uint32_t count = 0;
     heap_check( &m->out );
     check_queues( m );
-    check_list( m, &m->reliable );
-    for ( int i = 0; i < m->channel_count; i++ )
-        check_list( m, &m->channels[i].queues[NC_QUEUE_BEGUN] );
-    check_list( m, &m->watched );
+    check_list( m, &m->reliable, NC_LIST_RELIABLE );
     check_carried( m );
     check_begun( m, &m->reliable );
     for ( int i = 0; i < m->channel_count; i++ )
-        check_begun( m, &m->channels[i].queues[NC_QUEUE_BEGUN] );
-    check_begun( m, &m->watched );
+        check_begun( m, &m->channels[i].lists[NC_LIST_BEGUN] );
     check_transfers( m );
     check_shares( m );
     check_ids( m );
     check_sent( m );
-    check_lost_and_reported( m );
+    check_reported( m );
     for ( int i = 0; i < check_block_count; i++ ) {
         const struct check_block_t * block = &check_blocks[i];
         const nc_message_t * message = nc_message_at( m, block->handle );
-        if ( block->is_list )
-            continue;
-        count++;
-        int done = ( message->flags & NC_MESSAGE_DONE ) != 0;
-        CHECK_EQ( block->listed, !done );
-        CHECK( !done || message->flags & NC_MESSAGE_LOST || message->event ); /* or it should have been given back */
+        CHECK_EQ( block->listed, message->list != NC_LIST_NONE );
+        if ( !block->listed ) /* an unreliable one that a packet has, or it should have been freed */
+            CHECK( message->serial ? block->remembered == 1 : message->event );
         uint32_t kept =
             message->kind == NETCODE_MESSAGE_STREAM ? (uint32_t) sizeof( netcode_messages_stream_t ) : message->bytes;
         CHECK_EQ( nc_heap_size( &m->out, block->handle ),
@@ -369,7 +370,6 @@ static void check_sending( const struct netcode_messages_t * m )
                                  nc_fragments_in_flight( message->fragments ) ) );
         check_fragments( m, block->handle );
     }
-    CHECK_EQ( count, m->message_count );
     CHECK_GE( (int32_t) ( m->credit_limit - m->credit_spent ), 0 );
     CHECK_GE( (int64_t) m->controller.window, ( m->controller.saved > 0.0 ? 1 : 2 ) * NETCODE_MAX_PACKET_SIZE );
     CHECK_LE( (int64_t) m->controller.window, (int64_t) m->window * NETCODE_MAX_PACKET_SIZE );

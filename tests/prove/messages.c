@@ -457,29 +457,30 @@ uint32_t * answer_in_flight( const nc_heap_t * heap, uint32_t * root, uint32_t k
     return &link;
 }
 
-/* So many ids ago the first message was begun that is not known: for nc_messages_oldest_id. */
-static uint32_t oldest_id;
-
-uint32_t answer_oldest_id( const struct netcode_messages_t * messages )
-{
-    (void) messages;
-    return oldest_id;
-}
-
 /*  Ids of messages in fragments that are in flight are left out, and no more than these, nor so many that more than 4096 are between the
-    oldest and the next. */
+    oldest that is not known and the next. */
 void prove_messages_has_id( void )
 {
     static struct netcode_messages_t messages;
+    static uint64_t bits[NC_MESSAGES_IDS / 64];
+    uint32_t begun = any_below( NC_MESSAGES_IDS + 1 );
+    messages.known_ids = bits;
     messages.next_id = first_next = any_u32();
-    oldest_id = any_below( 4097 );
+    messages.oldest_id = first_next - begun;
+    int is_known = any_int() != 0; /* the oldest one; the one after it is not */
+    nc_bit_set( bits, messages.oldest_id, NC_MESSAGES_IDS, is_known );
+    nc_bit_set( bits, messages.oldest_id + 1, NC_MESSAGES_IDS, 0 );
+    begun -= begun && is_known;
     in_flight = any_below( 4 ); /* of the next two ids, and not the third */
     uint32_t left_out = 0;
-    while ( left_out < 2 && oldest_id + left_out < 4096 && in_flight >> left_out & 1 )
+    while ( left_out < 2 && begun + left_out < 4096 && in_flight >> left_out & 1 )
         left_out++;
     int has = nc_messages_has_id( &messages );
-    CLAIM( messages.next_id == first_next + left_out && has == ( oldest_id + left_out < 4096 ) );
+    CLAIM( messages.next_id == first_next + left_out && has == ( begun + left_out < 4096 ) );
+    CLAIM( messages.next_id - messages.oldest_id == begun + left_out || ( begun == 0 && left_out ) );
     CLAIM( !has || !( in_flight >> left_out & 1 ) );
+    for ( uint32_t i = 0; i < left_out; i++ )
+        CLAIM( nc_bit_get( bits, first_next + i, NC_MESSAGES_IDS ) );
 }
 
 /* ---- trees ---- */

@@ -17,7 +17,18 @@ static struct {
 } block;
 
 static struct netcode_messages_t messages;
+static nc_carried_t carried[2 * NC_MESSAGES_CARRIED];
 static nc_build_t build;
+
+/* Any number of entries, and space for any number more. */
+static void any_carried( void )
+{
+    messages.carried = carried;
+    messages.carried_count = 2 * NC_MESSAGES_CARRIED;
+    messages.carried_end = any_u32();
+    build.count = any_below( NC_MESSAGES_CARRIED + 1 );
+    build.most_carried = any_below( NC_MESSAGES_CARRIED + 1 );
+}
 
 /* So many bytes are left, at most. */
 static void any_build( size_t most )
@@ -27,7 +38,7 @@ static void any_build( size_t most )
     build.start = build.at = packet + sizeof( packet ) - bytes;
     build.end = packet + sizeof( packet );
     build.tracked = any_int() != 0;
-    build.list.count = any_below( NC_MESSAGES_CARRIED + 1 );
+    any_carried();
 }
 
 static nc_message_t * any_message( uint32_t most )
@@ -86,7 +97,7 @@ void prove_messages_build_message( void )
     any_build( 24 );
     nc_message_t * message = any_message( DATA );
     uint32_t probe = any_below( DATA );
-    uint32_t at = build.list.count, packets = message->packets;
+    uint32_t at = build.count, packets = message->packets;
     int kind = message->kind;
     int remember = nc_kind_is_reliable( kind ) || message->receipt != 0;
     GIVEN( kind != NETCODE_MESSAGE_STREAM );
@@ -94,8 +105,7 @@ void prove_messages_build_message( void )
     GIVEN( nc_build_fits( &build, message ) );
     nc_build_message( &messages, &build, HANDLE, remember );
     CLAIM( build.at <= build.end && build.last == build.start );
-    CLAIM( build.list.count == at + (uint32_t) remember && message->packets == packets + (uint32_t) remember );
-    CLAIM( !remember || ( build.carried[at].handle == HANDLE && build.carried[at].serial == message->serial ) );
+    CLAIM( build.count == at + (uint32_t) remember && message->packets == packets + (uint32_t) remember );
     CLAIM( build.start + build.last_head_bytes + message->bytes == build.at );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -1 && frame.kind == kind && frame.channel == message->channel );
@@ -110,13 +120,13 @@ void prove_messages_build_cancel( void )
     any_build( 7 );
     nc_message_t * message = any_message( UINT32_MAX );
     uint32_t cost = nc_messages_cost( message->kind, message->bytes );
-    GIVEN( nc_build_has_room( &build, 7 ) );
-    GIVEN( nc_build_may_carry( &build ) );
+    message->is_cancelled = 1;
+    GIVEN( nc_build_fits( &build, message ) );
     nc_build_cancel( &messages, &build, HANDLE );
     CLAIM( build.at <= build.end );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == NC_FRAME_CANCEL && frame.id == message->node.key );
-    CLAIM( frame.bytes == ( message->acked_bytes || message->first_fragment ? 0 : cost ) );
+    CLAIM( frame.bytes == ( message->acked_bytes ? 0 : cost ) );
 }
 
 /* All refused ids, in their order, and no others. */
@@ -148,14 +158,14 @@ void prove_messages_build_broken( void )
 {
     static struct netcode_messages_t other;
     static nc_plan_t plan;
-    static uint8_t packet[11];
+    static uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     int reason = 1 + (int) any_below( NETCODE_MESSAGES_REASON_VERSION ), due = any_int() != 0;
     messages.next_number = any_u64();
     GIVEN( messages.next_number < (uint64_t) 1 << 60 );
-    messages.broken = reason;
-    messages.broken_due = due;
+    messages.broken = (uint8_t) reason;
+    messages.broken_due = (uint8_t) due;
     int64_t number = (int64_t) messages.next_number;
-    int bytes = nc_messages_build_broken( &messages, packet );
+    int bytes = netcode_messages_generate_packet( &messages, packet, NETCODE_MAX_PACKET_SIZE );
     CLAIM( bytes == ( due ? 11 : 0 ) && !messages.broken_due && messages.broken == reason );
     if ( !due )
         return;
@@ -202,14 +212,12 @@ static nc_message_t * any_transfer( void )
     messages.out.handles = 1;
     transfer.offset = sizeof( nc_block_t );
     message->kind = NETCODE_MESSAGE_STREAM;
-    message->kind = NETCODE_MESSAGE_STREAM;
     message->bytes = any_u32();
     message->fragments = nc_fragments_of( NETCODE_MESSAGE_STREAM, message->bytes );
     message->channel = (uint8_t) any_below( NETCODE_MESSAGES_CHANNELS );
     message->node.key = any_u16();
     message->order = any_u32();
     message->serial = any_u32();
-    message->flags = any_u8();
     message->head_bytes = (uint8_t) nc_message_head_bytes( message );
     transfer.stream.context = &transfer;
     transfer.stream.read_function = read_stream;
@@ -224,32 +232,32 @@ void prove_messages_build_fragment( void )
     GIVEN( message->channel < NETCODE_MESSAGES_CHANNELS );
     messages.channels = channels;
     channels[message->channel].weight = 1;
-    read_index = any_below( message->fragments );
+    message->next_fragment = read_index = any_below( message->fragments );
     build.start = build.at = packet;
     build.end = packet + any_size_up_to( FRAGMENT_PACKET );
     build.tracked = any_int() != 0;
-    build.list.count = any_below( NC_MESSAGES_CARRIED + 1 );
+    any_carried();
     GIVEN( nc_build_fits( &build, message ) );
-    nc_build_fragment( &messages, &build, HANDLE, read_index );
+    nc_build_fragment( &messages, &build, HANDLE );
     CLAIM( build.at <= build.end && build.tracked && build.asks && !build.last );
-    CLAIM( build.flags == 0 && build.fragment == (uint16_t) read_index );
-    CLAIM( build.transfer.handle == HANDLE && build.transfer.serial == message->serial );
+    CLAIM( build.flags == NC_SENT_FRAGMENT && build.fragment == (uint16_t) read_index );
     CLAIM( read_count == ( message->bytes != 0 ) );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -2 && frame.kind == NETCODE_MESSAGE_STREAM && frame.channel == message->channel );
     CLAIM( frame.id == message->node.key && frame.order == message->order && frame.bytes == message->bytes );
-    CLAIM( frame.known == ( message->acked_bytes != 0 || message->first_fragment != 0 ) );
+    CLAIM( frame.known == ( message->acked_bytes != 0 ) );
     CLAIM( frame.index == read_index && frame.data_bytes == nc_fragment_bytes( message->bytes, read_index ) );
     CLAIM( message->bytes == 0 || ( frame.data[0] == 0x5a && frame.data[frame.data_bytes - 1] == 0x5a ) );
 }
 
-/*  A packet knows its message by the serial, which no other one of this handle has, and 16 bits of its fragment's index. Exactly those within the window are found, whatever of the others is up
-    to 61440 before it, as far as no packet stays remembered. */
+/*  A packet knows its message by the serial, which no other one of this handle has, and 16 bits of its fragment's index. Exactly those within
+    the window are found, whatever of the others is up to 61440 before it, as far as no packet stays remembered. */
 void prove_messages_sent_fragment( void )
 {
     nc_message_t * message = any_transfer();
+    nc_carried_t entry = { HANDLE | NC_CARRIED_FRAGMENT, any_u32() };
     nc_sent_t sent;
-    uint32_t true_index = any_u32(), index;
+    uint32_t true_index = any_u32();
     int is_free = any_int() != 0; /* no block has the handle any more */
     transfer.offset = is_free ? NO_BLOCK + any_below( 2 ) : transfer.offset;
     message->first_fragment = any_below( message->fragments );
@@ -258,17 +266,12 @@ void prove_messages_sent_fragment( void )
            message->next_fragment - message->first_fragment <= NC_MESSAGES_FRAGMENTS );
     GIVEN( true_index < message->next_fragment && (uint64_t) true_index + 61440 >= message->first_fragment );
     transfer.states[true_index % NC_MESSAGES_FRAGMENTS] = any_u8();
-    sent.bytes = any_u16();
-    sent.transfer.handle = HANDLE;
-    sent.transfer.serial = any_u32();
     sent.fragment = (uint16_t) true_index;
-    uint8_t * state = nc_sent_fragment( &messages, &sent, &index );
-    uint8_t * expected = &transfer.states[true_index % NC_MESSAGES_FRAGMENTS];
-    int is_there = sent.transfer.handle != 0 && !is_free && sent.transfer.serial == message->serial &&
-                   !( message->flags & NC_MESSAGE_DONE ) && true_index >= message->first_fragment &&
-                   !( *expected & NC_FRAGMENT_ACKED );
-    CLAIM( state == ( is_there ? expected : NULL ) );
-    CLAIM( !is_there || index == true_index );
+    nc_message_t * found = nc_carried_message( &messages, &entry );
+    CLAIM( found == ( !is_free && entry.serial == message->serial ? message : NULL ) );
+    uint8_t expected = transfer.states[true_index % NC_MESSAGES_FRAGMENTS];
+    int is_there = true_index >= message->first_fragment && !( expected & NC_FRAGMENT_ACKED );
+    CLAIM( nc_sent_fragment( message, &sent ) == ( is_there ? true_index : UINT32_MAX ) );
 }
 
 void prove_messages_build_control( void )
@@ -312,23 +315,24 @@ void prove_messages_cost( void )
     CLAIM( cost >= NC_MESSAGES_COST && cost <= nc_messages_cost( NETCODE_MESSAGE_RELIABLE, largest ) );
 }
 
-/* What a packet has of a message is remembered, and whether it is its CANCEL; the entries before stay. */
+/* What a packet carries is remembered, and what it is; the entries before it stay. */
 void prove_messages_carry( void )
 {
     nc_message_t the_message, *message = &the_message;
-    uint32_t count = any_below( NC_MESSAGES_CARRIED ), before = any_below( NC_MESSAGES_CARRIED ), handle = any_u32();
+    uint32_t handle = 1 + any_below( NC_CARRIED_HANDLE ), before = any_below( NC_MESSAGES_CARRIED );
+    const uint32_t whats[] = { 0, NC_CARRIED_CANCEL, NC_CARRIED_FRAGMENT };
+    uint32_t what = whats[any_below( 3 )];
     nc_carried_t entry = { any_u32(), any_u32() };
-    int cancelled = any_int() != 0;
-    GIVEN( handle < 0x80000000u );
-    message->flags = cancelled ? NC_MESSAGE_CANCELLED : 0;
+    any_carried();
     message->serial = any_u32();
     message->packets = 5;
-    build.list.count = count;
-    build.carried[before] = entry;
-    nc_build_carry( &build, message, handle );
-    CLAIM( build.list.count == count + 1 && message->packets == 6 );
-    CLAIM( build.carried[count].serial == message->serial );
-    CLAIM( build.carried[count].handle == ( cancelled ? 0x80000000u | handle : handle ) );
-    CLAIM( before == count ||
-           ( build.carried[before].handle == entry.handle && build.carried[before].serial == entry.serial ) );
+    GIVEN( before < build.count && build.count < NC_MESSAGES_CARRIED );
+    *nc_carried_at( &messages, messages.carried_end + before ) = entry;
+    nc_build_carry( &messages, &build, message, handle, what );
+    const nc_carried_t * last = nc_carried_at( &messages, messages.carried_end + build.count - 1 );
+    CLAIM( message->packets == 5 + ( what != NC_CARRIED_FRAGMENT ) );
+    CLAIM( last->serial == message->serial && ( last->handle & NC_CARRIED_HANDLE ) == handle );
+    CLAIM( ( last->handle & ~NC_CARRIED_HANDLE ) == what );
+    const nc_carried_t * first = nc_carried_at( &messages, messages.carried_end + before );
+    CLAIM( first->handle == entry.handle && first->serial == entry.serial );
 }

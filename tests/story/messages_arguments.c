@@ -318,25 +318,25 @@ struct layout_row_t {
 
 /* clang-format off */
 static const struct layout_row_t layout_rows[] = {
-    { { .channels = 0 },                                           32, 1024, 262144, 557056, 589824 },
-    { { .channels = 4, .window_packets = 17 },                      4, 32, 262144, 588800, 589824 },
-    { { .window_packets = 64 },                                    32, 64, 262144, 587776, 589824 },
-    { { .window_packets = 65 },                                    32, 128, 262144, 585728, 589824 },
-    { { .window_packets = 4096 },                                  32, 4096, 262144, 458752, 589824 },
-    { { .max_message_bytes = 1179 },                               32, 256, 1180, 59704, 67896 },
-    { { .max_message_bytes = 1180 },                               32, 256, 1180, 59704, 67896 },
-    { { .max_message_bytes = 1181 },                               32, 256, 1181, 59706, 67898 },
+    { { .channels = 0 },                                           32, 1024, 262144, 548352, 589824 },
+    { { .channels = 4, .window_packets = 17 },                      4, 32, 262144, 586496, 589824 },
+    { { .window_packets = 64 },                                    32, 64, 262144, 585728, 589824 },
+    { { .window_packets = 65 },                                    32, 128, 262144, 584192, 589824 },
+    { { .window_packets = 4096 },                                  32, 4096, 262144, 425472, 589824 },
+    { { .max_message_bytes = 1179 },                               32, 256, 1180, 57144, 67896 },
+    { { .max_message_bytes = 1180 },                               32, 256, 1180, 57144, 67896 },
+    { { .max_message_bytes = 1181 },                               32, 256, 1181, 57146, 67898 },
     { { .max_message_bytes = 100000, .send_buffer_bytes = 1 },     32, 512, 100000, 150000, 265536 },
     { { .max_message_bytes = 100000, .send_buffer_bytes = 160000 }, 32, 512, 100000, 150000, 265536 },
-    { { .max_message_bytes = 100000, .send_buffer_bytes = 170000 }, 32, 512, 100000, 153616, 265536 },
-    { { .max_message_bytes = 100000, .receive_buffer_bytes = 150000 }, 32, 1024, 100000, 232768, 150000 },
-    { { .max_message_bytes = 100000, .receive_buffer_bytes = 150001 }, 32, 1024, 100000, 232768, 150001 },
+    { { .max_message_bytes = 100000, .send_buffer_bytes = 175000 }, 32, 512, 100000, 154008, 265536 },
+    { { .max_message_bytes = 100000, .receive_buffer_bytes = 150000 }, 32, 1024, 100000, 224064, 150000 },
+    { { .max_message_bytes = 100000, .receive_buffer_bytes = 150001 }, 32, 1024, 100000, 224064, 150001 },
     { { .max_message_bytes = 1181, .send_buffer_bytes = 32767, .receive_buffer_bytes = 32769 },
                                                                    32, 64, 1181, 32768, 32769 },
     { { .max_message_bytes = 5000000, .send_buffer_bytes = 1, .receive_buffer_bytes = 1 },
                                                                    32, 1024, 5000000, 5625000, 5625000 },
     { { .max_message_bytes = 1, .max_send_message_bytes = 5000000, .max_receive_message_bytes = 2000 },
-                                                                   32, 1024, 2000, 11217232, 69536 },
+                                                                   32, 1024, 2000, 11208528, 69536 },
 };
 /* clang-format on */
 
@@ -369,9 +369,7 @@ TEST( messages_memory_is_what_was_asked_for )
         const struct layout_row_t * row = &layout_rows[i];
         struct netcode_messages_t * m = netcode_messages_create( &row->config, 0.0 );
         size_t window = (size_t) row->window, channels = (size_t) row->channels;
-        int least = row->out == 150000 || row->out == 32768 ||
-                    row->out == 5625000; /* else what its packets do not need, where they need less */
-        size_t out = row->out + ( least ? 0 : window * ( 32 - sizeof( nc_sent_t ) ) );
+        size_t out = row->out, carried = window < 128 ? 256 : 2 * window, known = 4096 / 8;
         REQUIRE( m != NULL );
         CHECK_EQ( m->channel_count, row->channels );
         CHECK_EQ( m->window, row->window );
@@ -384,10 +382,13 @@ TEST( messages_memory_is_what_was_asked_for )
                                                                       : row->in / 4 ) );
         size_t channels_at = layout_rounded( sizeof( struct netcode_messages_t ) );
         size_t sent_at = channels_at + layout_rounded( channels * sizeof( nc_message_channel_t ) );
-        size_t out_at = sent_at + layout_rounded( window * sizeof( nc_sent_t ) );
+        size_t carried_at = sent_at + layout_rounded( window * sizeof( nc_sent_t ) );
+        size_t known_at = carried_at + layout_rounded( carried * sizeof( nc_carried_t ) ), out_at = known_at + known;
         size_t in_at = out_at + layout_rounded( out );
         CHECK_EQ( (const uint8_t *) m->channels - (const uint8_t *) m, channels_at );
         CHECK_EQ( (const uint8_t *) m->sent - (const uint8_t *) m, sent_at );
+        CHECK_EQ( (const uint8_t *) m->carried - (const uint8_t *) m, carried_at );
+        CHECK_EQ( (const uint8_t *) m->known_ids - (const uint8_t *) m, known_at );
         CHECK_EQ( m->out.base - (const uint8_t *) m, out_at );
         CHECK_EQ( m->in.base - (const uint8_t *) m, in_at );
         CHECK_EQ( netcode_messages_memory( &row->config ), in_at + layout_rounded( row->in ) );

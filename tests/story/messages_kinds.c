@@ -371,7 +371,7 @@ static void model_age( struct model_t * o, int64_t packets, int64_t ids, int ord
         a->newest_acked = a->next_number - 1;
         b->newest_received = packets - 1;
         nc_bit_set( b->numbers, (uint64_t) packets - 1, NC_MESSAGES_REMEMBERED, 1 );
-        a->next_id = (uint32_t) ids;
+        a->next_id = a->oldest_id = (uint32_t) ids;
         b->newest_id = ids - 1;
         a->credit_spent = b->credit_received = b->credit_released = credit;
         a->credit_limit = b->credit_granted = credit + NC_MESSAGES_FIRST_CREDIT;

@@ -94,7 +94,7 @@ TEST( messages_what_may_leave )
         uint8_t packet[NETCODE_MAX_PACKET_SIZE];
         nc_build_t build;
         memset( &build, 0xff, sizeof( build ) );
-        m->probe_due = rows[i].probe;
+        m->probe_due = (uint8_t) ( rows[i].probe );
         m->timeouts = rows[i].timeouts;
         m->paced = rows[i].paced;
         m->urgent = rows[i].urgent;
@@ -189,7 +189,7 @@ TEST( messages_many_receipts_of_one_packet )
         CHECK_EQ( seen.count, 64 );
         if ( lost ) {
             sender_lose( m, 0 );
-            CHECK_EQ( m->watched.count, 64 );
+            CHECK_EQ( messages_watched( m ), 64 );
             sender_silence( m, 0.3 );
             for ( int i = 0; i < 64; i++ )
                 CHECK_EQ( sender_event( m ), 10 * ( 1 + i ) + NETCODE_MESSAGES_EVENT_LOST );

@@ -323,8 +323,9 @@ TEST( messages_a_stream_of_four_gibibytes )
     nc_arrived_t * arrived = nc_arrived_at( receiver, receiver->partial );
     link.ways[0].count = link.ways[1].count = 0; /* all but the end is taken as done */
     for ( uint32_t i = sender->sent_first; i != sender->sent_end; i++ )
-        nc_sent_at( sender, i )->transfer.handle = 0;
+        nc_sent_at( sender, i )->count = 0, nc_sent_at( sender, i )->flags = NC_SENT_IN_FLIGHT;
     sender->fragments_in_flight = 0;
+    nc_bit_set( sender->known_ids, message->node.key, NC_MESSAGES_IDS, 1 );
     memset( nc_message_state( message, 0 ), 0, NC_MESSAGES_FRAGMENTS );
     memset( nc_arrived_bits( arrived, 0 ), 0, NC_MESSAGES_FRAGMENTS / 8 );
     message->first_fragment = message->next_fragment = arrived->first_fragment = skipped;
@@ -366,9 +367,9 @@ TEST( messages_streams_do_not_run_ahead )
                 largest = seen.frames[seen.count - 1].index > largest ? seen.frames[seen.count - 1].index : largest;
         for ( uint32_t k = m->sent_first; k != m->sent_end; k++ ) {
             nc_sent_t * sent = nc_sent_at( m, k );
-            if ( sent->bytes & NC_SENT_IN_FLIGHT && ( !sent->transfer.handle || sent->fragment ) )
+            if ( sent->flags & NC_SENT_IN_FLIGHT && ( !( sent->flags & NC_SENT_FRAGMENT ) || sent->fragment ) )
                 nc_sent_acked( m, sent );
-            else if ( sent->bytes & NC_SENT_IN_FLIGHT )
+            else if ( sent->flags & NC_SENT_IN_FLIGHT )
                 nc_sent_lost( m, sent );
         }
         m->newest_acked = m->next_number - 1;
@@ -381,7 +382,7 @@ TEST( messages_streams_do_not_run_ahead )
             if ( seen_count( &seen, 1, 0 ) )
                 largest = seen.frames[seen.count - 1].index > largest ? seen.frames[seen.count - 1].index : largest;
         for ( uint32_t k = m->sent_first; k != m->sent_end; k++ )
-            if ( nc_sent_at( m, k )->bytes & NC_SENT_IN_FLIGHT )
+            if ( nc_sent_at( m, k )->flags & NC_SENT_IN_FLIGHT )
                 nc_sent_acked( m, nc_sent_at( m, k ) );
         messages_check( m );
     }

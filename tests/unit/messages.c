@@ -211,7 +211,7 @@ TEST( messages_wire_examples_are_written )
     netcode_messages_send( m, 0, NETCODE_MESSAGE_RELIABLE, "hi", 2 );
     wire_expect( m, 0, 1 );
     m = wire_writer( 2, 7, 0x0b );
-    m->next_id = 5;
+    m->next_id = m->oldest_id = 5;
     m->channels[1].next_order = 2;
     netcode_messages_send( m, 1, NETCODE_MESSAGE_RELIABLE_ORDERED, "b", 1 );
     netcode_messages_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, "a", 1 );
@@ -229,7 +229,7 @@ TEST( messages_wire_examples_are_written )
     wire_expect( m, 3, 1 );
     m = wire_writer( 4, -1, 0 );
     m->peer_max_bytes = NETCODE_MESSAGES_MAX_BYTES;
-    m->next_id = 16;
+    m->next_id = m->oldest_id = 16;
     m->channels[0].next_order = 4;
     netcode_messages_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, large, (int) sizeof( large ) );
     wire_expect( m, 4, 0 );

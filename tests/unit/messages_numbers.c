@@ -187,7 +187,8 @@ static nc_sent_t numbers_sent( double time, uint16_t bytes )
     nc_sent_t sent;
     memset( &sent, 0, sizeof( sent ) );
     sent.time = time;
-    sent.bytes = (uint16_t) ( bytes | NC_SENT_IN_FLIGHT );
+    sent.bytes = (uint16_t) bytes;
+    sent.flags = NC_SENT_IN_FLIGHT;
     return sent;
 }
 
@@ -278,7 +279,7 @@ TEST( messages_transfers_begin_gently )
         m->small_time = m->now - ( game ? 0.2 : 0.3 );
         m->controller.window = 12000.0;
         netcode_messages_send( m, 0, NETCODE_MESSAGE_RELIABLE, flow_data, 6000 );
-        nc_message_start( m, m->channels[0].queues[NC_QUEUE_LARGE].head );
+        nc_message_start( m, m->channels[0].lists[NC_QUEUE_LARGE].head );
         NUMBERS_SAME( m->controller.window, game && starting && !other ? 4800.0 : 12000.0 );
         netcode_messages_destroy( m );
     }
@@ -560,9 +561,10 @@ TEST( messages_losses_are_measured )
             nc_sent_t * sent = nc_sent_at( m, k );
             *sent = numbers_sent( 0.0, 600 );
             sent->number = k;
-            sent->bytes |= (uint16_t) ( limit ? NC_SENT_LIMIT : 0 );
+            sent->flags |= (uint8_t) ( limit ? NC_SENT_LIMIT : 0 );
         }
-        nc_sent_at( m, 0 )->transfer.handle = 99; /* of nothing */
+        nc_sent_at( m, 0 )->count = 1; /* of nothing */
+        nc_carried_at( m, 0 )->handle = 99;
         nc_sent_lost( m, nc_sent_at( m, 0 ) );
         NUMBERS_SAME( m->in_flight, 900.0 );
         NUMBERS_SAME( m->stats.loss_sent, 1.0 / 64.0 );
@@ -630,7 +632,7 @@ TEST( messages_lost_ones_are_sent_twice )
         craft_begin( &craft, 0, 1, 0 );
         craft.data[0] = 0x13;
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
-        CHECK( m->lost_head != 0 );
+        CHECK( m->active[NC_QUEUE_LOST] != 0 );
         m->repeats = rows[i].repeats;
         CHECK_EQ( messages_drain( m, 0.121 ), 1 );
         CHECK( m->stats.reliable_retries_total == 1 && m->stats.messages_repeated == 0 );
@@ -643,7 +645,7 @@ TEST( messages_lost_ones_are_sent_twice )
         CHECK_EQ( m->stats.messages_repeated, rows[i].twice );
         CHECK_EQ( m->stats.reliable_retries_total, 1 );
         CHECK_EQ( messages_drain( m, 0.16 ), 0 );
-        CHECK_EQ( m->lost_head, 0 );
+        CHECK_EQ( m->active[NC_QUEUE_LOST], 0 );
         messages_check( m );
         netcode_messages_destroy( m );
     }
@@ -1158,16 +1160,16 @@ TEST( messages_deadlines_of_each_rate )
     m = deadline_open( -1.0 ); /* of a prompt one that was begun */
     m->peer_max_bytes = 8192;
     netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 4000 );
-    nc_message_start( m, m->channels[2].queues[NC_QUEUE_PROMPT].head );
+    nc_message_start( m, m->channels[2].lists[NC_QUEUE_PROMPT].head );
     m->paced = -100.0;
     m->urgent = -1220.0;
     deadline_is( m, 10.02 );
     m = deadline_open( -1.0 ); /* a LIMIT can not leave before there is space to remember its packet */
     m->limit_due = 1;
     m->sent_end = m->sent_overdue = m->window;
-    nc_sent_at( m, 0 )->bytes = NC_SENT_IN_FLIGHT;
+    nc_sent_at( m, 0 )->flags = NC_SENT_IN_FLIGHT;
     CHECK_GT( netcode_messages_next_deadline( m ), 10.0 );
-    nc_sent_at( m, 0 )->bytes = 0;
+    nc_sent_at( m, 0 )->flags = 0;
     CHECK_EQ( netcode_messages_next_deadline( m ), 10.0 );
     netcode_messages_destroy( m );
 }
