@@ -11924,7 +11924,7 @@ struct netcode_messages_t {
     uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
     double small_time;                   /* when a message of a few fragments or in one piece was sent last */
     double silent_since;        /* no ack was new since then, though packets were in flight, and no probe was sent */
-    double news_time, news_gap; /* when an ack was new last, and how long it takes from one to the next */
+    double news_time, news_gap; /* since when a new ack is awaited, and how long it takes until there is one */
     uint32_t timeouts;          /* in a row */
     uint8_t probe_due, limit_due, ping_due, pong_due;
     uint32_t pong_value;
@@ -13781,7 +13781,7 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
 {
     nc_sent_t * sent = nc_sent_at( messages, messages->sent_end++ );
     if ( messages->packets_in_flight == 0 )
-        messages->silent_since = messages->now;
+        messages->silent_since = messages->news_time = messages->now;
     sent->time = messages->now;
     sent->number = (uint32_t) messages->next_number;
     sent->delivered = messages->controller.delivered;

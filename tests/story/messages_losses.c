@@ -1235,6 +1235,24 @@ TEST( messages_too_far_ahead_to_go_on )
     }
 }
 
+/*  An application that updates before it reads packets, on a link without delay: each ack finds nothing else in flight, and arrives
+    with the next packet or with the one after it. Nothing is sent again. */
+TEST( messages_nothing_is_overdue_where_all_is_acknowledged_at_once )
+{
+    struct netcode_messages_t * ends[2];
+    for ( int end = 0; end < 2; end++ )
+        ends[end] = netcode_messages_create( NULL, 0.0 );
+    for ( int tick = 1; tick < 4000; tick++ ) {
+        for ( int k = 0; k < 24; k++ )
+            CHECK_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 32 ), NETCODE_OK );
+        messages_talk( ends, tick / 60.0, 0 );
+        messages_read( ends[1] );
+    }
+    CHECK_EQ( ends[0]->stats.reliable_retries_total, 0 );
+    for ( int end = 0; end < 2; end++ )
+        sender_close( ends[end] );
+}
+
 /* What was lost is sent again before what is new on its channel, but after what is new on a better one. */
 TEST( messages_lost_ones_obey_priorities )
 {
