@@ -11741,11 +11741,10 @@ typedef struct {
     uint32_t head, tail, count;
 } nc_message_list_t;
 
-/*  The lists that a message may be in, one at a time. A channel has queues of those that wait to be sent: to be sent
-    again; unreliable; ordered and sequenced; other reliable ones in one piece, in a few fragments, and larger ones and
-    streams. And a list of those in fragments that were begun and are not acknowledged in full, the oldest first. Those
-    in one piece that were begun are in one list for all channels, in the order in which they were sent, or, if they
-    are unreliable, in none. */
+/*  The lists that a message may be in, one at a time. A channel has queues of those that have something to send: what
+    was lost; unreliable; ordered and sequenced; other reliable ones in one piece, in a few fragments, and larger ones
+    and streams. Those in fragments that were begun are first in the last two. All that was sent is in one list for all
+    channels, in the order in which it was sent; unreliable messages that were sent are in none. */
 enum {
     NC_QUEUE_LOST,
     NC_QUEUE_UNRELIABLE,
@@ -11754,20 +11753,18 @@ enum {
     NC_QUEUE_PROMPT,
     NC_QUEUE_LARGE,
     NC_QUEUES,
-    NC_LIST_BEGUN = NC_QUEUES,
-    NC_LISTS,
-    NC_LIST_RELIABLE = NC_LISTS,
+    NC_LIST_RELIABLE = NC_QUEUES,
     NC_LIST_NONE
 };
 
 typedef struct {
-    nc_message_list_t lists[NC_LISTS];
-    uint32_t sending[2];               /* none of the begun large, and prompt, ones before it has anything to send */
-    uint32_t ordered;                  /* none of them before this one is an ordered one */
-    uint32_t queued_bytes, kept_bytes; /* contents that were not begun; what is in the send buffer for it */
+    nc_message_list_t queues[NC_QUEUES];
+    uint32_t large_count, ordered_count; /* in fragments, begun: large ones and streams, and ordered ones */
+    uint32_t queued_bytes, kept_bytes;   /* contents that were not begun; what is in the send buffer for it */
     uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
     uint32_t waiting;   /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
+    uint16_t first_order; /* of the first ordered one in fragments since there was none */
     uint8_t priority, weight;
     int64_t newest_packet, newest_id; /* of sequenced messages that arrived: unreliable, reliable ones */
 } nc_message_channel_t;
@@ -11903,10 +11900,11 @@ struct netcode_messages_t {
     uint8_t flush, flown;
     uint8_t fresh; /* something was queued or received since there was nothing to send */
     /* sending: messages */
-    uint32_t active[NC_LISTS];   /* channels with messages, by the list */
-    uint32_t queues;             /* those with messages in any channel */
-    nc_message_list_t reliable;  /* in one piece, begun, and not lost */
-    uint32_t begun, large_count; /* in fragments: a tree by their ids, and how many of them are large, or streams */
+    uint32_t active[NC_QUEUES]; /* channels with messages, by the queue */
+    uint32_t queues;            /* those with messages in any channel */
+    nc_message_list_t reliable; /* sent, and not lost */
+    uint32_t begun,
+        large_channels;          /* in fragments: a tree by their ids, and the channels with large ones, or streams */
     uint32_t oldest_id, next_id; /* of those begun: the oldest that is not known, or the next */
     uint32_t queued_bytes, flight, last_serial;
     uint32_t credit_limit, credit_spent;
@@ -12014,7 +12012,6 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
     netcode_assert( ( messages->ready_head == 0 ) == ( messages->ready_tail == 0 ) );
     netcode_assert( ( messages->reliable.head == 0 ) == ( messages->reliable.count == 0 ) );
 
-    netcode_assert( messages->begun != 0 || messages->active[NC_LIST_BEGUN] == 0 );
     netcode_assert( nc_messages_active( messages ) || messages->queued_bytes == 0 );
     netcode_assert( messages->newest_received < 0 || nc_messages_had_number( messages, 0 ) );
     netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
@@ -12139,11 +12136,6 @@ static int64_t nc_messages_near( int64_t newest, uint32_t low )
 
 /* ---- lists of messages ---- */
 
-static int nc_message_list_waits( int list )
-{
-    return list >= NC_QUEUE_UNRELIABLE && list < NC_QUEUES;
-}
-
 /* Those of a few fragments leave as messages in one piece do, before larger ones of their channel. */
 static int nc_message_is_prompt( const nc_message_t * message )
 {
@@ -12155,80 +12147,61 @@ static int nc_message_queue( const nc_message_t * message )
     int in_order =
         message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED || message->kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED;
     return !nc_kind_is_reliable( message->kind ) ? NC_QUEUE_UNRELIABLE
-           : in_order                            ? NC_QUEUE_IN_ORDER
+           : in_order && !message->serial        ? NC_QUEUE_IN_ORDER
            : !nc_message_is_prompt( message )    ? NC_QUEUE_LARGE
            : message->fragments                  ? NC_QUEUE_PROMPT
                                                  : NC_QUEUE_WHOLE;
 }
 
-/* Removes a message from its list, if it is in one. */
-static void nc_message_unlink( struct netcode_messages_t * messages, uint32_t handle )
+static nc_message_list_t * nc_message_list( struct netcode_messages_t * messages, const nc_message_t * message )
 {
-    nc_message_t * message = nc_message_at( messages, handle );
-    nc_message_channel_t * channel = &messages->channels[message->channel];
-    int from = message->list;
+    return message->list == NC_LIST_RELIABLE ? &messages->reliable
+                                             : &messages->channels[message->channel].queues[message->list];
+}
+
+/* Links the neighbours of a message in its list, or the list's ends, to `next` and `previous`. */
+static void nc_message_link( struct netcode_messages_t * messages, nc_message_list_t * list,
+                             const nc_message_t * message, uint32_t next, uint32_t previous )
+{
+    *( message->previous ? &nc_message_at( messages, message->previous )->next : &list->head ) = next;
+    *( message->next ? &nc_message_at( messages, message->next )->previous : &list->tail ) = previous;
+}
+
+/* Removes a message from its list, if it is in one. */
+static void nc_message_unlink( struct netcode_messages_t * messages, nc_message_t * message )
+{
+    uint32_t from = message->list;
     if ( from == NC_LIST_NONE )
         return;
-
-    nc_message_list_t * list = from == NC_LIST_RELIABLE ? &messages->reliable : &channel->lists[from];
-    if ( message->previous )
-        nc_message_at( messages, message->previous )->next = message->next;
-    else
-        list->head = message->next;
-    if ( message->next )
-        nc_message_at( messages, message->next )->previous = message->previous;
-    else
-        list->tail = message->previous;
+    nc_message_list_t * list = nc_message_list( messages, message );
+    nc_message_link( messages, list, message, message->next, message->previous );
     message->list = NC_LIST_NONE;
-    if ( --list->count == 0 && from < NC_LISTS ) {
+    if ( --list->count == 0 && from < NC_QUEUES ) {
         messages->active[from] &= ~( (uint32_t) 1 << message->channel );
         messages->queues &= ~( (uint32_t) ( messages->active[from] == 0 ) << from );
     }
-
-    if ( nc_message_list_waits( from ) ) {
-        channel->queued_bytes -= nc_message_kept( message );
-        messages->queued_bytes -= nc_message_kept( message );
-        if ( handle == messages->claimant )
-            messages->claimant = messages->claim = 0;
-    } else if ( from == NC_LIST_BEGUN ) {
-        for ( int i = 0; i < 2; i++ )
-            if ( channel->sending[i] == handle )
-                channel->sending[i] = message->next;
-        if ( channel->ordered == handle )
-            channel->ordered = message->next;
-        messages->large_count -= !nc_message_is_prompt( message );
-    }
 }
 
-/* A message that is in no list. */
-static void nc_message_append( struct netcode_messages_t * messages, uint32_t handle, int to )
+/* Puts a message that is in no list at the start of one, or at its end. */
+static void nc_message_insert( struct netcode_messages_t * messages, uint32_t handle, int to, int is_first )
 {
     nc_message_t * message = nc_message_at( messages, handle );
-    nc_message_channel_t * channel = &messages->channels[message->channel];
-    nc_message_list_t * list = to == NC_LIST_RELIABLE ? &messages->reliable : &channel->lists[to];
     message->list = (uint8_t) to;
-    message->next = 0;
-    message->previous = list->tail;
-    if ( list->tail )
-        nc_message_at( messages, list->tail )->next = handle;
-    else
-        list->head = handle;
-    list->tail = handle;
+    nc_message_list_t * list = nc_message_list( messages, message );
+    message->next = is_first ? list->head : 0;
+    message->previous = is_first ? 0 : list->tail;
+    nc_message_link( messages, list, message, handle, handle );
     list->count++;
-    if ( to < NC_LISTS ) {
+    if ( to < NC_QUEUES ) {
         messages->active[to] |= (uint32_t) 1 << message->channel;
-        messages->queues |= (uint32_t) ( to < NC_QUEUES ) << to;
-    }
-    if ( nc_message_list_waits( to ) ) {
-        channel->queued_bytes += nc_message_kept( message );
-        messages->queued_bytes += nc_message_kept( message );
+        messages->queues |= (uint32_t) 1 << to;
     }
 }
 
-static void nc_message_move( struct netcode_messages_t * messages, uint32_t handle, int to )
+static void nc_message_move( struct netcode_messages_t * messages, uint32_t handle, int to, int is_first )
 {
-    nc_message_unlink( messages, handle );
-    nc_message_append( messages, handle, to );
+    nc_message_unlink( messages, nc_message_at( messages, handle ) );
+    nc_message_insert( messages, handle, to, is_first );
 }
 
 /* Frees a message when nothing more is to be sent of it, and no event of it is unread. */
@@ -12291,16 +12264,37 @@ static int nc_messages_has_id( struct netcode_messages_t * messages )
     return messages->next_id - messages->oldest_id < NC_MESSAGES_IDS;
 }
 
+/* A message is begun, or dropped: it is not queued any more. */
+static void nc_message_dequeue( struct netcode_messages_t * messages, nc_message_t * message, uint32_t handle )
+{
+    nc_message_unlink( messages, message );
+    messages->channels[message->channel].queued_bytes -= nc_message_kept( message );
+    messages->queued_bytes -= nc_message_kept( message );
+    if ( handle == messages->claimant )
+        messages->claimant = messages->claim = 0;
+}
+
+/* Nothing more is to be sent of a message in fragments that was begun. */
+static void nc_transfer_end( struct netcode_messages_t * messages, const nc_message_t * message )
+{
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
+    channel->ordered_count -= message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED;
+    if ( !nc_message_is_prompt( message ) && --channel->large_count == 0 )
+        messages->large_channels &= ~( (uint32_t) 1 << message->channel );
+}
+
 /* Ends the sending of a message. */
 static void nc_message_finish( struct netcode_messages_t * messages, uint32_t handle, int event )
 {
     nc_message_t * message = nc_message_at( messages, handle );
     if ( message->serial ) {
         nc_message_is_begun( messages, message );
+        nc_message_unlink( messages, message );
         if ( message->fragments )
-            nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
-    }
-    nc_message_unlink( messages, handle );
+            nc_transfer_end( messages, message );
+    } else
+        nc_message_dequeue( messages, message, handle );
     message->serial = 0;
     nc_message_report( messages, handle, event );
     nc_message_release( messages, handle );
@@ -12327,8 +12321,9 @@ NC_COLD static void nc_messages_break( struct netcode_messages_t * messages, int
 /* The lists of all channels, and of reliable messages in one piece. */
 static nc_message_list_t * nc_messages_list( struct netcode_messages_t * messages, int index )
 {
-    return index == NC_LISTS * messages->channel_count ? &messages->reliable
-                                                       : &messages->channels[index / NC_LISTS].lists[index % NC_LISTS];
+    return index == NC_QUEUES * messages->channel_count
+               ? &messages->reliable
+               : &messages->channels[index / NC_QUEUES].queues[index % NC_QUEUES];
 }
 
 /*  Gives up a reliable message that was begun. The other side must be notified, or it would reserve memory for it for
@@ -12347,7 +12342,7 @@ NC_COLD static void nc_message_give_up( struct netcode_messages_t * messages, ui
     message->is_cancelled = 1;
     nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
     if ( message->list != NC_QUEUE_LOST )
-        nc_message_move( messages, handle, NC_QUEUE_LOST );
+        nc_message_move( messages, handle, NC_QUEUE_LOST, 0 );
 }
 
 enum nc_end_t { NC_END_EXPIRED, NC_END_STREAM, NC_END_TRIED };
@@ -12358,7 +12353,7 @@ NC_COLD static int nc_messages_end( struct netcode_messages_t * messages, int wh
 {
     int found = 0;
     messages->next_expiry = 1e300;
-    for ( int i = 0; i <= NC_LISTS * messages->channel_count; i++ )
+    for ( int i = 0; i <= NC_QUEUES * messages->channel_count; i++ )
         for ( uint32_t handle = nc_messages_list( messages, i )->head, next; handle; handle = next ) {
             nc_message_t * message = nc_message_at( messages, handle );
             next = message->next;
@@ -12418,13 +12413,22 @@ static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t handl
                                            : NETCODE_MESSAGES_EVENT_ACKED );
 }
 
-/* It has something to send again. */
-static void nc_transfer_resume( struct netcode_messages_t * messages, uint32_t handle )
+/* Has a message that was begun something to send now? */
+static int nc_transfer_sends( const nc_message_t * message )
 {
-    const nc_message_t * message = nc_message_at( messages, handle );
-    uint32_t * sending = &messages->channels[message->channel].sending[nc_message_is_prompt( message )];
-    if ( !*sending || (int32_t) ( message->serial - nc_message_at( messages, *sending )->serial ) < 0 )
-        *sending = handle;
+    uint32_t end = message->first_fragment + NC_MESSAGES_FRAGMENTS;
+    end = end < message->fragments ? end : message->fragments;
+    return message->lost_fragments || message->next_fragment != end;
+}
+
+/* In its queue, before what was not begun, as long as it has something to send. */
+static void nc_transfer_place( struct netcode_messages_t * messages, nc_message_t * message, uint32_t handle )
+{
+    int sends = nc_transfer_sends( message );
+    if ( sends == ( message->list == NC_LIST_RELIABLE ) ) {
+        message->born = messages->flight;
+        nc_message_move( messages, handle, sends ? nc_message_queue( message ) : (int) NC_LIST_RELIABLE, sends );
+    }
 }
 
 static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t handle, uint32_t index )
@@ -12444,7 +12448,7 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t ha
     }
 
     if ( !message->is_cancelled ) {
-        nc_transfer_resume( messages, handle );
+        nc_transfer_place( messages, message, handle );
         nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_PROGRESS );
     }
 }
@@ -12464,7 +12468,7 @@ static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t han
         *state = (uint8_t) ( *state + 1 );
     *state |= NC_FRAGMENT_LOST;
     message->lost_fragments++;
-    nc_transfer_resume( messages, handle );
+    nc_transfer_place( messages, message, handle );
 }
 
 /* A reliable one is sent again, unless another packet may still arrive with it. What is overdue was not a try yet. */
@@ -12481,7 +12485,7 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t handle
     if ( !is_overdue && message->retries < 255 )
         message->retries++;
     message->most_repeats = !is_overdue;
-    nc_message_move( messages, handle, NC_QUEUE_LOST );
+    nc_message_move( messages, handle, NC_QUEUE_LOST, 0 );
 }
 
 enum nc_sent_fate_t { NC_SENT_ARRIVED, NC_SENT_IS_OVERDUE, NC_SENT_WENT_LOST, NC_SENT_FORGOTTEN };
@@ -12691,7 +12695,7 @@ static double nc_controller_growth( const struct netcode_messages_t * messages )
     const nc_controller_t * controller = &messages->controller;
     double part = controller->step / controller->window;
     if ( controller->is_starting ) {
-        int others = messages->large_count && messages->now - messages->small_time < 0.25;
+        int others = messages->large_channels && messages->now - messages->small_time < 0.25;
         return others ? NC_CONTROLLER_BESIDE : controller->window < 128.0 * NETCODE_MAX_PACKET_SIZE ? 4.0 : 2.0;
     }
     return controller->is_shared ? nc_real_larger( part, NC_CONTROLLER_BESIDE ) : part;
@@ -13227,6 +13231,7 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     uint32_t index = nc_transfer_next( messages, message );
     uint32_t bytes = nc_fragment_bytes( message->bytes, index ), offset = index * NETCODE_MESSAGES_FRAGMENT_BYTES;
     uint32_t known = nc_transfer_is_known( message ) ? NC_FRAME_KNOWN : 0;
+    nc_transfer_place( messages, message, handle );
     uint8_t * at = nc_put_head( build->at, message, NC_FRAME_FRAGMENT | known );
     at = nc_put_number( at, message->bytes, 4 );
     at = nc_put_varint( at, index );
@@ -13409,7 +13414,7 @@ static NC_INLINE uint32_t nc_messages_choose( const struct netcode_messages_t * 
         uint32_t queue = nc_bits_lowest_of_word( queues );
         for ( uint32_t mask = masks[queue] & messages->active[queue]; mask; mask &= mask - 1 ) {
             const nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
-            uint32_t handle = channel->lists[queue].head;
+            uint32_t handle = channel->queues[queue].head;
             const nc_message_t * head = nc_message_at( messages, handle );
             if ( queue == NC_QUEUE_IN_ORDER && nc_message_is_prompt( head ) == bulk )
                 continue;
@@ -13457,13 +13462,9 @@ NC_COLD static void nc_message_drop_queued( struct netcode_messages_t * messages
 /* Would an ordered message be too far ahead of one in fragments that its channel sends? */
 static int nc_message_is_far( const struct netcode_messages_t * messages, const nc_message_t * message )
 {
-    nc_message_channel_t * channel = &messages->channels[message->channel];
-    if ( message->kind != NETCODE_MESSAGE_RELIABLE_ORDERED )
-        return 0;
-    while ( channel->ordered && nc_message_at( messages, channel->ordered )->kind != NETCODE_MESSAGE_RELIABLE_ORDERED )
-        channel->ordered = nc_message_at( messages, channel->ordered )->next;
-    return channel->ordered &&
-           (uint16_t) ( channel->next_order - nc_message_at( messages, channel->ordered )->order ) >= NC_MESSAGES_IDS;
+    const nc_message_channel_t * channel = &messages->channels[message->channel];
+    return message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED && channel->ordered_count &&
+           (uint16_t) ( channel->next_order - channel->first_order ) >= NC_MESSAGES_IDS;
 }
 
 /*  Is there credit for it? Small messages could spend each grant before a large one's whole cost is there: while one
@@ -13498,17 +13499,18 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
     const nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
     int is_prompt = nc_message_is_prompt( message );
-    uint32_t * sending = &channel->sending[is_prompt];
     double gentle = NC_CONTROLLER_GENTLE * NETCODE_MAX_PACKET_SIZE;
-    if ( messages->controller.is_starting && !is_prompt && !messages->large_count &&
+    if ( messages->controller.is_starting && !is_prompt && !messages->large_channels &&
          messages->now - messages->small_time < 0.25 &&
          messages->controller.window <= NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE )
         messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
     nc_tree_insert( &messages->out, &messages->begun, handle, message->node.key );
-    nc_message_move( messages, handle, NC_LIST_BEGUN );
-    *sending = *sending ? *sending : handle;
-    channel->ordered = channel->ordered ? channel->ordered : handle;
-    messages->large_count += !is_prompt;
+    nc_message_insert( messages, handle, nc_message_queue( message ), 1 );
+    if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED && channel->ordered_count++ == 0 )
+        channel->first_order = (uint16_t) message->order;
+    channel->large_count += !is_prompt;
+    if ( !is_prompt )
+        messages->large_channels |= (uint32_t) 1 << message->channel;
 }
 
 static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t handle )
@@ -13523,7 +13525,7 @@ static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t ha
     if ( message->fragments )
         nc_transfer_start( messages, handle );
     else
-        nc_message_move( messages, handle, NC_LIST_RELIABLE );
+        nc_message_insert( messages, handle, NC_LIST_RELIABLE, 0 );
 }
 
 /*  A channel begins to send beside `others`: what they have sent meanwhile, or it before they began, counts for one
@@ -13550,7 +13552,8 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
     if ( nc_message_is_prompt( message ) )
         nc_channel_serve( channel, message->bytes, 0 );
     else
-        nc_channel_join( messages, channel, messages->active[NC_LIST_BEGUN], 1 );
+        nc_channel_join( messages, channel, messages->large_channels, 1 );
+    nc_message_dequeue( messages, message, handle );
     messages->stats.messages_sent++;
     message->born = messages->flight;
     message->most_repeats = NC_MESSAGES_REPEATS_QUEUED;
@@ -13558,8 +13561,6 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
 
     if ( nc_kind_is_reliable( message->kind ) )
         nc_reliable_start( messages, handle );
-    else
-        nc_message_unlink( messages, handle );
     if ( !message->fragments )
         nc_message_write_head( message );
 }
@@ -13570,31 +13571,26 @@ static void nc_message_resend( struct netcode_messages_t * messages, uint32_t ha
     nc_message_t * message = nc_message_at( messages, handle );
     messages->stats.reliable_retries_total += !message->is_cancelled;
     message->born = messages->flight;
-    nc_message_move( messages, handle, NC_LIST_RELIABLE );
+    nc_message_move( messages, handle, NC_LIST_RELIABLE, 0 );
 }
 
-/*  Takes the message that is next of these queues, unless a channel with a `transfer` is before it. 0: there is none
-    that may be sent, and has room in this packet. */
-static uint32_t nc_build_start( struct netcode_messages_t * messages, const nc_build_t * build,
-                                uint32_t masks[NC_QUEUES], int bulk, uint32_t transfer )
+/*  Takes the message that is next of these queues, and begins it, or begins it again. 0: there is none that may be sent,
+    and has room in this packet. */
+static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_build_t * build,
+                               uint32_t masks[NC_QUEUES], int bulk )
 {
-    const nc_message_channel_t * other =
-        transfer ? &messages->channels[nc_message_at( messages, transfer )->channel] : NULL;
     for ( uint32_t handle; ( handle = nc_messages_choose( messages, masks, bulk ) ) != 0; ) {
         const nc_message_t * message = nc_message_at( messages, handle );
-        int is_lost = message->list == NC_QUEUE_LOST,
-            may_leave = bulk || build->prompt || !message->fragments || is_lost;
-        if ( other && !nc_channel_is_before( &messages->channels[message->channel], other, bulk ) )
-            return 0;
-
-        if ( !is_lost && nc_message_is_over( messages, handle ) )
+        int is_begun = message->serial != 0;
+        int may_leave = bulk || build->prompt || !message->fragments || message->is_cancelled;
+        if ( !is_begun && nc_message_is_over( messages, handle ) )
             nc_message_drop_queued( messages, handle );
         else if ( may_leave && nc_build_fits( build, message ) &&
-                  ( is_lost || nc_message_may_start( messages, message, handle ) ) ) {
-            if ( is_lost )
-                nc_message_resend( messages, handle );
-            else
+                  ( is_begun || nc_message_may_start( messages, message, handle ) ) ) {
+            if ( !is_begun )
                 nc_message_start( messages, handle );
+            else if ( message->list == NC_QUEUE_LOST )
+                nc_message_resend( messages, handle );
             return handle;
         } else
             masks[message->list] &= ~( (uint32_t) 1 << message->channel );
@@ -13602,31 +13598,11 @@ static uint32_t nc_build_start( struct netcode_messages_t * messages, const nc_b
     return 0;
 }
 
-/* Has a message that was begun something to send now? */
-static int nc_transfer_sends( const nc_message_t * message )
+/* Have channels messages that wait for the window: large ones and streams, or some that are ordered? */
+static int nc_messages_have_bulk( const struct netcode_messages_t * messages )
 {
-    uint32_t end = message->first_fragment + NC_MESSAGES_FRAGMENTS;
-    end = end < message->fragments ? end : message->fragments;
-    return message->lost_fragments || message->next_fragment != end;
-}
-
-/*  The prompt message, or the larger one, that is next of those with something to send, or 0: those of one channel one
-    behind the other, those of channels of one priority side by side. */
-static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, int is_prompt )
-{
-    const nc_message_channel_t * best = NULL;
-    for ( uint32_t mask = messages->active[NC_LIST_BEGUN]; mask; mask &= mask - 1 ) {
-        nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
-        uint32_t * sending = &channel->sending[is_prompt];
-        for ( const nc_message_t * message; *sending; *sending = message->next ) {
-            message = nc_message_at( messages, *sending );
-            if ( nc_message_is_prompt( message ) == is_prompt && nc_transfer_sends( message ) )
-                break;
-        }
-        if ( *sending && ( !best || nc_channel_is_before( channel, best, !is_prompt ) ) )
-            best = channel;
-    }
-    return best ? best->sending[is_prompt] : 0;
+    static const uint32_t masks[NC_QUEUES] = { 0, 0, UINT32_MAX, 0, 0, UINT32_MAX };
+    return nc_messages_choose( messages, masks, 1 ) != 0;
 }
 
 /*  Repeats small reliable messages of the last flights, so that one or two losses cost no round trip; and those that
@@ -13636,7 +13612,7 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, 
 static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
-    int has_company = build->asks || ( build->bulk && nc_transfer_choose( messages, 0 ) );
+    int has_company = build->asks || ( build->bulk && nc_messages_have_bulk( messages ) );
     if ( !repeats || !build->reliable || ( messages->begun && !build->bulk && nc_messages_are_slow( messages ) ) )
         return;
 
@@ -13648,7 +13624,7 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
             return;
 
         if ( message->copied == messages->flight || message->bytes > NC_MESSAGES_SMALL || age > message->most_repeats ||
-             message->is_cancelled ||
+             message->is_cancelled || message->fragments ||
              ( message->most_repeats > 1 && !has_company ) ) /* no packet is sent for these only */
             continue;
         if ( !nc_build_fits( build, message ) || nc_carried_space( messages ) < messages->carried_count / 2 )
@@ -13663,21 +13639,21 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
     begin only once the packet is full or the application has flushed them. */
 static void nc_build_prompt( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t masks[NC_QUEUES] = { 0 }, begun = build->prompt ? nc_transfer_choose( messages, 1 ) : 0, handle;
+    uint32_t masks[NC_QUEUES] = { 0 }, handle;
     int is_flushed = messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES;
     masks[NC_QUEUE_LOST] = build->reliable ? UINT32_MAX : 0;
     masks[NC_QUEUE_UNRELIABLE] = is_flushed && build->unreliable ? UINT32_MAX : 0;
     masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_WHOLE] = is_flushed && build->reliable ? UINT32_MAX : 0;
-    masks[NC_QUEUE_PROMPT] = is_flushed && build->prompt ? UINT32_MAX : 0;
+    masks[NC_QUEUE_PROMPT] = build->prompt ? UINT32_MAX : 0;
 
-    while ( ( handle = nc_build_start( messages, build, masks, 0, begun ) ) != 0 || begun ) {
-        uint32_t chosen = handle ? handle : begun;
-        nc_message_t * message = nc_message_at( messages, chosen );
+    while ( ( handle = nc_build_next( messages, build, masks, 0 ) ) != 0 ) {
+        nc_message_t * message = nc_message_at( messages, handle );
         int reliable = nc_kind_is_reliable( message->kind ), remember = reliable || message->receipt;
-        begun = handle ? begun : 0;
         if ( message->is_cancelled )
             nc_build_cancel( messages, build, handle );
-        else if ( !message->fragments ) {
+        else if ( message->fragments )
+            nc_build_fragment( messages, build, handle );
+        else {
             messages->least -= reliable && !nc_messages_are_behind( messages ) ? 0 : message->bytes;
             messages->urgent -= reliable ? message->bytes : 0; /* what is repeated later is not counted */
             nc_build_message( messages, build, handle, remember );
@@ -13685,8 +13661,7 @@ static void nc_build_prompt( struct netcode_messages_t * messages, nc_build_t * 
                 message->serial = 0;
                 nc_message_release( messages, handle );
             }
-        } else if ( nc_build_fits( build, message ) )
-            nc_build_fragment( messages, build, chosen );
+        }
     }
 }
 
@@ -13698,9 +13673,8 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
     if ( !build->bulk || !build->tracked )
         return;
 
-    uint32_t begun = nc_transfer_choose( messages, 0 ), handle = nc_build_start( messages, build, masks, 1, begun );
-    handle = handle ? handle : begun;
-    if ( handle && nc_build_fits( build, nc_message_at( messages, handle ) ) )
+    uint32_t handle = nc_build_next( messages, build, masks, 1 );
+    if ( handle )
         nc_build_fragment( messages, build, handle );
 }
 
@@ -13757,7 +13731,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     /* While nothing is acknowledged, no fragments leave: a probe's ack tells which were lost. */
     int least = within_least && messages->fragments_in_flight == 0, silent = adaptive && messages->timeouts;
     build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE || ( ( open || least ) && !silent );
-    build->prompt = build->reliable && !silent && ( !adaptive || !messages->large_count || open || least );
+    build->prompt = build->reliable && !silent && ( !adaptive || !messages->large_channels || open || least );
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
     build->has_long_acks = build->at != head_end;
@@ -14713,7 +14687,7 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
     NC_CHECK( messages != NULL && !messages->is_busy, NC_NOTHING );
     nc_messages_check( messages );
     nc_messages_end_streams( messages );
-    for ( int i = 0; i <= NC_LISTS * messages->channel_count; i++ )
+    for ( int i = 0; i <= NC_QUEUES * messages->channel_count; i++ )
         while ( nc_messages_list( messages, i )->head )
             nc_message_finish( messages, nc_messages_list( messages, i )->head, NETCODE_MESSAGES_EVENT_LOST );
     while ( messages->sent_first != messages->sent_end )
@@ -14795,8 +14769,10 @@ static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t h
     if ( !( others >> index & 1 ) )
         nc_channel_join( messages, channel, others, 0 );
 
-    nc_message_append( messages, handle, nc_message_queue( message ) );
+    nc_message_insert( messages, handle, nc_message_queue( message ), 0 );
     channel->kept_bytes += nc_heap_size( &messages->out, handle );
+    channel->queued_bytes += nc_message_kept( message );
+    messages->queued_bytes += nc_message_kept( message );
     messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
     messages->fresh = 1;
 }
@@ -15084,8 +15060,8 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
             3; /* none is held back: one more such round trip, and they are behind again */
     messages->held_back = ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
                           ( !build.reliable && ( waits || active[NC_QUEUE_LOST] ) ) ||
-                          ( !build.prompt && nc_transfer_choose( messages, 1 ) ) ||
-                          ( !build.bulk && ( waits || active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 0 ) ) );
+                          ( !build.prompt && active[NC_QUEUE_PROMPT] ) ||
+                          ( !build.bulk && ( waits || active[NC_QUEUE_LARGE] ) );
 
     if ( nothing ) {
         messages->fresh = messages->fresh && !messages->flush;
@@ -15238,10 +15214,9 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     int behind = nc_messages_are_behind( messages );
     double tokens = behind ? messages->least : messages->urgent + NETCODE_MAX_PACKET_SIZE;
     double rate = behind ? messages->least_rate : nc_messages_urgent_rate( messages );
-    if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | active[NC_QUEUE_LOST] ||
-         nc_transfer_choose( messages, 1 ) )
+    if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | active[NC_QUEUE_LOST] )
         next = nc_real_smaller( next, nc_messages_rate_time( messages, tokens, rate ) );
-    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 0 ) || behind )
+    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || behind )
         next = nc_real_smaller( next,
                                 nc_messages_rate_time( messages, messages->paced, nc_messages_rate( messages, 1.0 ) ) );
 
@@ -15279,10 +15254,12 @@ NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * mes
 
     const nc_message_channel_t * it = &messages->channels[channel];
     stats->queued_bytes = (int) it->queued_bytes;
-    for ( int i = 0; i < NC_QUEUES; i++ ) {
-        const nc_message_list_t * queue = &it->lists[i];
-        double oldest = queue->head ? nc_message_at( messages, queue->head )->queued : messages->now;
-        stats->queued_messages += (int) queue->count;
+    for ( int i = NC_QUEUE_UNRELIABLE; i < NC_QUEUES; i++ ) {
+        uint32_t handle = it->queues[i].head, begun = 0;
+        for ( ; handle && nc_message_at( messages, handle )->serial; begun++ )
+            handle = nc_message_at( messages, handle )->next;
+        double oldest = handle ? nc_message_at( messages, handle )->queued : messages->now;
+        stats->queued_messages += (int) ( it->queues[i].count - begun );
         stats->queued_seconds = nc_real_larger( stats->queued_seconds, messages->now - oldest );
     }
 }

@@ -109,39 +109,44 @@ static void check_list( const struct netcode_messages_t * m, const nc_message_li
     CHECK_EQ( list->count, count );
 }
 
+/* In the queues of fragments those that were begun are first, and have something to send. */
 static void check_queues( const struct netcode_messages_t * m )
 {
-    uint32_t total = 0;
+    uint32_t total = 0, active = 0;
     for ( int i = 0; i < m->channel_count; i++ ) {
         const nc_message_channel_t * channel = &m->channels[i];
         uint32_t bytes = 0;
-        for ( int list = 0; list < NC_LISTS; list++ ) {
-            check_list( m, &channel->lists[list], list );
-            CHECK_EQ( m->active[list] >> i & 1, channel->lists[list].head != 0 );
-            for ( uint32_t at = channel->lists[list].head; at; at = nc_message_at( m, at )->next ) {
+        for ( int queue = 0; queue < NC_QUEUES; queue++ ) {
+            int begins = 0;
+            check_list( m, &channel->queues[queue], queue );
+            CHECK_EQ( m->active[queue] >> i & 1, channel->queues[queue].head != 0 );
+            active |= (uint32_t) ( channel->queues[queue].head != 0 ) << queue;
+            for ( uint32_t at = channel->queues[queue].head; at; at = nc_message_at( m, at )->next ) {
                 const nc_message_t * message = nc_message_at( m, at );
-                int is_begun = list == NC_QUEUE_LOST || list == NC_LIST_BEGUN;
+                begins |= message->serial == 0;
                 CHECK_EQ( message->channel, i );
-                CHECK_EQ( message->serial != 0, is_begun );
                 CHECK( message->is_cancelled || message->expires >= m->next_expiry );
-                if ( is_begun )
-                    continue;
-                bytes += nc_message_kept( message );
-                CHECK_EQ( nc_message_queue( message ), list );
+                CHECK( queue == NC_QUEUE_LOST ? message->serial != 0 : nc_message_queue( message ) == queue );
+                CHECK( message->serial == 0 || queue == NC_QUEUE_LOST || ( !begins && nc_transfer_sends( message ) ) );
+                bytes += message->serial ? 0 : nc_message_kept( message );
             }
         }
         CHECK_EQ( bytes, channel->queued_bytes );
         total += bytes;
     }
     CHECK_EQ( total, m->queued_bytes );
+    CHECK_EQ( active, m->queues );
 }
 
-/* How many messages in fragments are begun. */
+/* How many messages in fragments are begun, and not given up. */
 static uint32_t messages_begun( const struct netcode_messages_t * m )
 {
     uint32_t count = 0;
-    for ( int i = 0; i < m->channel_count; i++ )
-        count += m->channels[i].lists[NC_LIST_BEGUN].count;
+    heap_check( &m->out );
+    for ( int i = 0; i < check_block_count; i++ ) {
+        const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
+        count += message->fragments && message->serial && !message->is_cancelled;
+    }
     return count;
 }
 
@@ -165,7 +170,7 @@ static uint32_t check_tree_of_begun( const struct netcode_messages_t * m, uint32
         return 0;
     const nc_message_t * message = nc_message_at( m, handle );
     REQUIRE( level <= 16 );
-    CHECK( message->fragments && message->serial && ( message->is_cancelled || message->list == NC_LIST_BEGUN ) );
+    CHECK( message->fragments && message->serial );
     CHECK_EQ( message->node.key & ( ( 1u << level ) - 1 ), bits );
     return 1 + check_tree_of_begun( m, message->node.below[0], level + 1, bits ) +
            check_tree_of_begun( m, message->node.below[1], level + 1, bits | 1u << level );
@@ -173,35 +178,25 @@ static uint32_t check_tree_of_begun( const struct netcode_messages_t * m, uint32
 
 static void check_transfers( const struct netcode_messages_t * m )
 {
-    uint32_t large = 0;
-    for ( int i = 0; i < m->channel_count; i++ ) {
-        const nc_message_channel_t * channel = &m->channels[i];
-        int sending[2] = { channel->sending[0] == 0, channel->sending[1] == 0 }, may_send = 0;
-        int ordered = channel->ordered == 0, may_order = 0;
-        for ( uint32_t at = channel->lists[NC_LIST_BEGUN].head; at; at = nc_message_at( m, at )->next ) {
-            const nc_message_t * message = nc_message_at( m, at );
-            int is_prompt = nc_message_is_prompt( message );
-            large += !is_prompt;
-            CHECK_EQ( message->channel, i );
-            sending[0] |= channel->sending[0] == at;
-            sending[1] |= channel->sending[1] == at;
-            ordered |= channel->ordered == at;
-            may_send |= !sending[is_prompt] && nc_transfer_sends( message );
-            may_order |= !ordered && message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED;
-            if ( channel->sending[is_prompt] == 0 )
-                CHECK( !nc_transfer_sends( message ) );
-            if ( channel->ordered == 0 )
-                CHECK_NE( message->kind, NETCODE_MESSAGE_RELIABLE_ORDERED );
-        }
-        CHECK( sending[0] && sending[1] && ordered && !may_send && !may_order );
-    }
-    CHECK_EQ( large, m->large_count );
-    uint32_t cancelled = 0;
+    uint32_t large[NETCODE_MESSAGES_CHANNELS] = { 0 }, ordered[NETCODE_MESSAGES_CHANNELS] = { 0 }, begun = 0;
     for ( int i = 0; i < check_block_count; i++ ) {
         const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
-        cancelled += message->fragments && message->serial && message->is_cancelled;
+        const nc_message_channel_t * channel = &m->channels[message->channel];
+        if ( !message->fragments || !message->serial )
+            continue;
+        begun++;
+        large[message->channel] += !nc_message_is_prompt( message );
+        ordered[message->channel] += message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED;
+        if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
+            CHECK_LE( (uint16_t) ( message->order - channel->first_order ), NC_MESSAGES_IDS );
+        if ( message->list == NC_LIST_RELIABLE && !message->is_cancelled )
+            CHECK( !nc_transfer_sends( message ) );
     }
-    CHECK_EQ( check_tree_of_begun( m, m->begun, 0, 0 ), messages_begun( m ) + cancelled );
+    for ( int i = 0; i < m->channel_count; i++ ) {
+        CHECK( large[i] == m->channels[i].large_count && ordered[i] == m->channels[i].ordered_count );
+        CHECK_EQ( m->large_channels >> i & 1, large[i] != 0 );
+    }
+    CHECK_EQ( check_tree_of_begun( m, m->begun, 0, 0 ), begun );
 }
 
 /* What has been sent of the buffer's blocks belongs to a channel. */
@@ -314,17 +309,17 @@ static void check_carried( const struct netcode_messages_t * m )
     CHECK_LE( nc_carried_space( m ), m->carried_count );
 }
 
-/* What was begun, oldest first: packets in flight have it, or it is to be sent again. */
-static void check_begun( const struct netcode_messages_t * m, const nc_message_list_t * list )
+/* What was sent, oldest first: packets in flight have it, all of it if it is in fragments. */
+static void check_reliable( const struct netcode_messages_t * m )
 {
     uint32_t before = 0;
-    for ( uint32_t handle = list->head; handle; handle = nc_message_at( m, handle )->next ) {
+    check_list( m, &m->reliable, NC_LIST_RELIABLE );
+    for ( uint32_t handle = m->reliable.head; handle; handle = nc_message_at( m, handle )->next ) {
         const nc_message_t * message = nc_message_at( m, handle );
-        uint32_t order = list == &m->reliable ? message->born : message->serial;
-        CHECK( handle == list->head || (int32_t) ( order - before ) >= 0 );
-        before = order;
+        CHECK( handle == m->reliable.head || (int32_t) ( message->born - before ) >= 0 );
+        before = message->born;
         CHECK_EQ( message->packets, check_find( handle )->packets );
-        CHECK( message->packets || m->broken || list != &m->reliable );
+        CHECK( message->packets || m->broken || message->fragments );
     }
 }
 
@@ -347,11 +342,8 @@ static void check_sending( const struct netcode_messages_t * m )
 {
     heap_check( &m->out );
     check_queues( m );
-    check_list( m, &m->reliable, NC_LIST_RELIABLE );
     check_carried( m );
-    check_begun( m, &m->reliable );
-    for ( int i = 0; i < m->channel_count; i++ )
-        check_begun( m, &m->channels[i].lists[NC_LIST_BEGUN] );
+    check_reliable( m );
     check_transfers( m );
     check_shares( m );
     check_ids( m );

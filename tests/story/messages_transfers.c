@@ -208,9 +208,9 @@ TEST( messages_ids_leave_out_those_in_flight )
         for ( int k = 0; k < 50; k++ )
             sender_send( m, 3, NETCODE_MESSAGE_RELIABLE, 1, 0.0, 0 );
         messages_drain( m, 1e-6 * i );
-        for ( uint32_t at = m->reliable.head; at;
-              at = nc_message_at( m, at )->next, last = last == 0xffff ? 3 : last + 1 )
-            CHECK_EQ( nc_message_at( m, at )->node.key, last == 0xffff ? 3 : last + 1 );
+        for ( uint32_t at = m->reliable.head; at; at = nc_message_at( m, at )->next )
+            if ( !nc_message_at( m, at )->fragments )
+                CHECK_EQ( nc_message_at( m, at )->node.key, last = last == 0xffff ? 3 : last + 1 );
         sender_acks( m, (int) messages_newest( m ), 0 );
     }
     CHECK( messages_begun( m ) == 3 && last < 10000 );
@@ -496,9 +496,9 @@ TEST( messages_large_ones_do_not_wait_for_a_stream )
     link.ends[0]->fixed_rate = 120000.0;
     CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
     for ( int i = 0; i < 420; i++ ) {
-        if ( i >= 60 && link.ends[0]->channels[1].lists[NC_QUEUE_LARGE].count == 0 )
+        if ( i >= 60 && link.ends[0]->channels[1].queues[NC_QUEUE_LARGE].count == 0 )
             netcode_messages_send( link.ends[0], 1, NETCODE_MESSAGE_RELIABLE, flow_data, 4673 );
-        if ( i >= 60 && link.ends[0]->channels[2].lists[NC_QUEUE_LARGE].count == 0 )
+        if ( i >= 60 && link.ends[0]->channels[2].queues[NC_QUEUE_LARGE].count == 0 )
             netcode_messages_send( link.ends[0], 2, NETCODE_MESSAGE_RELIABLE, flow_data, 4673 );
         for ( int bytes = 1181; i == 60 && bytes <= 4673; bytes += 1746 )
             netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, bytes );

@@ -231,7 +231,7 @@ TEST( messages_windows_grow )
         struct netcode_messages_t * m = numbers_running( rows[i].congestion );
         nc_sent_t sent = numbers_sent( rows[i].sent, 600 );
         m->held_back = rows[i].held;
-        m->large_count = (uint32_t) rows[i].transfers;
+        m->large_channels = (uint32_t) (uint32_t) rows[i].transfers;
         m->small_time = rows[i].small_time;
         m->in_flight = rows[i].in_flight;
         m->controller.is_starting = rows[i].starting;
@@ -247,7 +247,7 @@ TEST( messages_windows_grow )
             test_fail( __FILE__, __LINE__, "row %d", i );
         NUMBERS_SAME( m->controller.delivered, 600.0 );
         NUMBERS_SAME( m->controller.settled, rows[i].sent > 50.0 ? 1.0 : 0.0 );
-        m->large_count = 0;
+        m->large_channels = 0;
         netcode_messages_destroy( m );
     }
 }
@@ -279,7 +279,7 @@ TEST( messages_transfers_begin_gently )
         m->small_time = m->now - ( game ? 0.2 : 0.3 );
         m->controller.window = 12000.0;
         netcode_messages_send( m, 0, NETCODE_MESSAGE_RELIABLE, flow_data, 6000 );
-        nc_message_start( m, m->channels[0].lists[NC_QUEUE_LARGE].head );
+        nc_message_start( m, m->channels[0].queues[NC_QUEUE_LARGE].head );
         NUMBERS_SAME( m->controller.window, game && starting && !other ? 4800.0 : 12000.0 );
         netcode_messages_destroy( m );
     }
@@ -1160,7 +1160,7 @@ TEST( messages_deadlines_of_each_rate )
     m = deadline_open( -1.0 ); /* of a prompt one that was begun */
     m->peer_max_bytes = 8192;
     netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 4000 );
-    nc_message_start( m, m->channels[2].lists[NC_QUEUE_PROMPT].head );
+    nc_message_start( m, m->channels[2].queues[NC_QUEUE_PROMPT].head );
     m->paced = -100.0;
     m->urgent = -1220.0;
     deadline_is( m, 10.02 );
