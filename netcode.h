@@ -492,7 +492,7 @@
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that
                  is given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
     memory       3.0 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
-                 and 64 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at
+                 and 80 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at
                  the least); parts that no message has needed use no pages of the system. A side that only sends large
                  messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and
                  a buffer may be for one. reset and destroy wipe what was used. A message that is larger than the other
@@ -1421,7 +1421,7 @@ struct netcode_messages_config_t {
     int channels;                                                  /* 1 to 32; 32 */
     int max_message_bytes;    /* either way, up to NETCODE_MESSAGES_MAX_BYTES; 262144 */
     int send_buffer_bytes;    /* messages queued or not yet acknowledged, and what packets in flight have; by default
-                                 2 x max_send_message_bytes, and 64 KiB or a quarter of one more; at least one of them and
+                                 2 x max_send_message_bytes, and 80 KiB or a quarter of one more; at least one of them and
                                  half of it below 128 KiB, 64 KiB below 512 KiB, else an eighth; 32 KiB in any case */
     int receive_buffer_bytes; /* messages that wait to be read or to be completed; the same for the receiving limit */
     int window_packets;       /* packets in flight, 16 to 4096; 1024, or fewer for a small send buffer: 64 for 32 KiB */
@@ -11376,10 +11376,9 @@ enum nc_messages_limit_t {
     NC_MESSAGES_RETRIES = 60,       /* the most that max_retries may be; NC_FRAGMENT_TRIES has room for them */
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_LEAST_WINDOW = 16,
-    NC_MESSAGES_FULL_BYTES = 1100,   /* with so many queued, a packet counts as full */
-    NC_MESSAGES_CARRIED = 64,        /* messages that are remembered with a packet, */
-    NC_MESSAGES_CARRIED_MEAN = 2,    /* with each packet of a full window, */
-    NC_MESSAGES_CARRIED_LEAST = 256, /* and in all */
+    NC_MESSAGES_FULL_BYTES = 1100, /* with so many queued, a packet counts as full */
+    NC_MESSAGES_CARRIED = 64,      /* messages that are remembered with a packet, and */
+    NC_MESSAGES_CARRIED_MEAN = 4,  /* with each packet of a full window */
     NC_HEAP_OVERHEAD = 19, /* at most: a block's head (8), its handle (4), and up to the next multiple of 8 (7) */
     NC_HEAP_SPARE = 4096,  /* so many free bytes between blocks are never a reason to move them */
     NC_MESSAGES_USELESS_PACKETS = 8
@@ -11758,14 +11757,15 @@ enum {
 };
 
 typedef struct {
+    uint8_t priority, weight;
+    uint32_t kept_bytes; /* what is in the send buffer for it; all fields from here on are of one connection */
     nc_message_list_t queues[NC_QUEUES];
     uint32_t large_count, ordered_count; /* in fragments, begun: large ones and streams, and ordered ones */
-    uint32_t queued_bytes, kept_bytes;   /* contents that were not begun; what is in the send buffer for it */
+    uint32_t queued_bytes;               /* contents that were not begun */
     uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
     uint32_t waiting;   /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
-    uint16_t first_order; /* of the first ordered one in fragments since there was none */
-    uint8_t priority, weight;
+    uint16_t first_order;             /* of the first ordered one in fragments since there was none */
     int64_t newest_packet, newest_id; /* of sequenced messages that arrived: unreliable, reliable ones */
 } nc_message_channel_t;
 
@@ -11878,7 +11878,7 @@ struct netcode_messages_t {
     void ( *free_function )( void * context, void * pointer );
     uint64_t session; /* of the client that it is joined to */
     double fixed_rate, least_rate, ping_seconds;
-    uint32_t credit_window, window, carried_count;
+    uint32_t credit_window, window;
     int max_retries, congestion, upgrade_large, repeats;
     int channel_count;
     uint32_t max_send_bytes, max_receive_bytes;
@@ -11939,8 +11939,8 @@ struct netcode_messages_t {
     uint64_t rate_bytes_sent, rate_bytes_received;
     /* receiving */
     int64_t newest_received;
-    double useless_since; /* all packets since this time were dropped; 1e300: the last one was not */
-    uint64_t useless;     /* how many */
+    double useless_since; /* when the first packet was dropped since the last one that was not, */
+    uint64_t useless;     /* and how many were */
     /* Of the newest packet; since when an ack is due; when the last was sent. */
     double newest_time, ack_since, ack_time;
     int acks_due;
@@ -12007,10 +12007,6 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
     netcode_assert( sent <= messages->window && messages->packets_in_flight <= sent );
     nc_heap_check( &messages->out );
     nc_heap_check( &messages->in );
-
-    netcode_assert( ( messages->event_head == 0 ) == ( messages->event_tail == 0 ) );
-    netcode_assert( ( messages->ready_head == 0 ) == ( messages->ready_tail == 0 ) );
-    netcode_assert( ( messages->reliable.head == 0 ) == ( messages->reliable.count == 0 ) );
 
     netcode_assert( nc_messages_active( messages ) || messages->queued_bytes == 0 );
     netcode_assert( messages->newest_received < 0 || nc_messages_had_number( messages, 0 ) );
@@ -12383,7 +12379,7 @@ static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint3
 /* What a packet carries, from `at` on, modulo 2^16. */
 static nc_carried_t * nc_carried_at( const struct netcode_messages_t * messages, uint32_t at )
 {
-    return &messages->carried[at & ( messages->carried_count - 1 )];
+    return &messages->carried[at & ( NC_MESSAGES_CARRIED_MEAN * messages->window - 1 )];
 }
 
 /* So many entries are free for what another packet carries. */
@@ -12391,7 +12387,7 @@ static uint32_t nc_carried_space( const struct netcode_messages_t * messages )
 {
     const nc_sent_t * oldest = nc_sent_at( messages, messages->carried_first );
     uint32_t used = messages->carried_first == messages->sent_end ? 0 : messages->carried_end - oldest->carried;
-    return messages->carried_count - ( used & 0xffff );
+    return NC_MESSAGES_CARRIED_MEAN * messages->window - ( used & 0xffff );
 }
 
 /* The message, or NULL if nothing more is to be sent of it. */
@@ -13627,7 +13623,8 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
              message->is_cancelled || message->fragments ||
              ( message->most_repeats > 1 && !has_company ) ) /* no packet is sent for these only */
             continue;
-        if ( !nc_build_fits( build, message ) || nc_carried_space( messages ) < messages->carried_count / 2 )
+        if ( !nc_build_fits( build, message ) ||
+             2 * nc_carried_space( messages ) < NC_MESSAGES_CARRIED_MEAN * messages->window )
             return;
 
         nc_build_message( messages, build, handle, 1 );
@@ -13685,10 +13682,12 @@ static int nc_messages_is_full( const struct netcode_messages_t * messages )
            nc_sent_at( messages, messages->sent_first )->flags & NC_SENT_IN_FLIGHT;
 }
 
-/*  Makes space for what another packet carries: the other side may have what is overdue, but it was sent again. */
+/*  Makes a quarter free for what is to be sent, as far as that is lost or overdue: the other side may have it, but it is
+    sent again. */
 static void nc_carried_make_space( struct netcode_messages_t * messages )
 {
-    while ( messages->carried_first != messages->sent_end && nc_carried_space( messages ) < NC_MESSAGES_CARRIED ) {
+    while ( messages->carried_first != messages->sent_end &&
+            4 * nc_carried_space( messages ) < NC_MESSAGES_CARRIED_MEAN * messages->window ) {
         uint32_t flags = nc_sent_at( messages, messages->carried_first )->flags;
         if ( ( flags & ( NC_SENT_IN_FLIGHT | NC_SENT_OVERDUE ) ) == NC_SENT_IN_FLIGHT )
             return;
@@ -13848,7 +13847,7 @@ typedef struct {
 
 /* What all frames of a packet need together. */
 typedef struct {
-    uint32_t reliable_room, room, cost;
+    uint32_t room, cost;     /* of the receive buffer for unreliable messages, and of the credit */
     const uint8_t * refused; /* REFUSE: its count, and the ids */
     int fragments, waits;    /* how many; the peer is to repeat the packet, because something of it has no room yet */
     nc_acks_t acks;
@@ -13998,7 +13997,6 @@ static int nc_frame_fits( nc_arrived_t * arrived, const nc_frame_t * frame )
 static int nc_frame_check_message( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
 {
     int fragment = frame->type == -2, kind = frame->kind;
-    uint32_t room = nc_heap_cost( nc_arrived_bytes( kind, frame->bytes ) );
     int64_t id = nc_messages_near( plan->newest_id, frame->id );
 
     if ( frame->channel >= messages->channel_count )
@@ -14008,7 +14006,7 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
         return NETCODE_MESSAGES_DROP_FRAGMENT;
 
     if ( !nc_kind_is_reliable( kind ) ) {
-        plan->room += room;
+        plan->room += nc_heap_cost( nc_arrived_bytes( kind, frame->bytes ) );
         return NETCODE_MESSAGES_DROP_NONE;
     }
 
@@ -14029,10 +14027,8 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
         plan->duplicates++;
         return NC_FRAME_IS_DONE;
     }
-    if ( !partial ) {
+    if ( !partial )
         plan->cost += nc_messages_cost( kind, frame->bytes );
-        plan->reliable_room += room;
-    }
     if ( kind == NETCODE_MESSAGE_STREAM ) /* it could not be refused, or too many begin */
         plan->waits = messages->refused_count == NC_MESSAGES_REFUSED || ( !partial && messages->stream_tokens < 1.0 );
     return NETCODE_MESSAGES_DROP_NONE;
@@ -14424,7 +14420,7 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
                          !nc_heap_fits( &messages->in, promised + plan->room ) ) )
         plan->room = 0;
     /* What was promised fits, unless the message that the application reads splits what is free. */
-    plan->waits |= plan->reliable_room && !nc_heap_fits( &messages->in, plan->reliable_room );
+    plan->waits |= plan->cost && !nc_heap_fits( &messages->in, plan->cost );
     return plan->waits ? NETCODE_MESSAGES_DROP_NO_ROOM : NETCODE_MESSAGES_DROP_NONE;
 }
 
@@ -14448,7 +14444,7 @@ static void nc_messages_take_number( struct netcode_messages_t * messages, int64
 /* ---- the object's life ---- */
 
 typedef struct {
-    uint32_t channels, window, carried, max_send, max_receive, out_bytes, in_bytes;
+    uint32_t channels, window, max_send, max_receive, out_bytes, in_bytes;
     size_t channels_at, sent_at, carried_at, known_at, out_at, in_at, bytes;
 } nc_messages_layout_t;
 
@@ -14465,7 +14461,7 @@ static size_t nc_round_up( size_t bytes )
 /* A buffer's bytes: by default there is space for two of the largest messages. */
 static uint32_t nc_messages_buffer( int value, uint32_t largest, uint32_t * least )
 {
-    uint32_t bytes = nc_or_default( value, 2 * largest + ( largest < 262144 ? 65536 : largest / 4 ) );
+    uint32_t bytes = nc_or_default( value, 2 * largest + ( largest < 327680 ? 81920 : largest / 4 ) );
     *least = largest + ( largest < 131072 ? largest / 2 : largest < 524288 ? 65536 : largest / 8 );
     if ( *least < NC_MESSAGES_LEAST_BUFFER )
         *least = NC_MESSAGES_LEAST_BUFFER;
@@ -14498,16 +14494,13 @@ NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t *
     if ( layout->out_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES || layout->in_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES )
         return 0;
 
-    /* What is remembered of packets and ids in flight is a part of the send buffer: by default a fourteenth of it. */
+    /* What is remembered of packets and ids in flight is a part of the send buffer: by default a tenth of it. */
     if ( config->window_packets <= 0 )
         window = layout->out_bytes / 512 < 1024 ? layout->out_bytes / 512 : 1024;
     for ( layout->window = NC_MESSAGES_LEAST_WINDOW; layout->window < window; )
         layout->window *= 2;
     uint32_t sent_bytes = layout->window * (uint32_t) sizeof( nc_sent_t ), known_bytes = NC_MESSAGES_IDS / 8;
-    layout->carried = NC_MESSAGES_CARRIED_MEAN * layout->window;
-    if ( layout->carried < NC_MESSAGES_CARRIED_LEAST )
-        layout->carried = NC_MESSAGES_CARRIED_LEAST;
-    uint32_t carried_bytes = layout->carried * (uint32_t) sizeof( nc_carried_t );
+    uint32_t carried_bytes = NC_MESSAGES_CARRIED_MEAN * layout->window * (uint32_t) sizeof( nc_carried_t );
     uint32_t all_bytes = sent_bytes + carried_bytes + known_bytes;
     layout->out_bytes = layout->out_bytes < least + all_bytes ? least : layout->out_bytes - all_bytes;
 
@@ -14525,7 +14518,6 @@ NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t *
 NC_COLD static void nc_messages_begin( struct netcode_messages_t * messages, double time )
 {
     messages->caller_time = time;
-    messages->useless_since = 1e300;
     messages->small_time = -1e300;
     messages->ack_since = messages->ack_time = messages->long_acks_time = -1e300;
     messages->next_expiry = 1e300;
@@ -14553,16 +14545,9 @@ NC_COLD static void nc_messages_begin( struct netcode_messages_t * messages, dou
     if ( !messages->event_head )
         nc_heap_reset( &messages->out );
 
-    for ( int i = 0; i < messages->channel_count; i++ ) {
-        nc_message_channel_t *channel = &messages->channels[i], fresh;
-        memset( &fresh, 0, sizeof( fresh ) );
-        fresh.priority = channel->priority;
-        fresh.weight = channel->weight;
-        fresh.kept_bytes = channel->kept_bytes;
-        fresh.newest_packet = -1;
-        fresh.newest_id = -1;
-        *channel = fresh;
-    }
+    size_t from = offsetof( nc_message_channel_t, queues );
+    for ( int i = 0; i < messages->channel_count; i++ )
+        memset( (uint8_t *) &messages->channels[i] + from, 0, sizeof( nc_message_channel_t ) - from );
 }
 
 NETCODE_API void netcode_default_messages_config( struct netcode_messages_config_t * config )
@@ -14594,7 +14579,6 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
 
     messages->channel_count = (int) layout->channels;
     messages->window = layout->window;
-    messages->carried_count = layout->carried;
     messages->max_send_bytes = layout->max_send;
     messages->max_receive_bytes = layout->max_receive;
     messages->accept_stream_function = config->accept_stream_function;
@@ -14923,7 +14907,7 @@ NC_COLD static void nc_messages_count_drop( struct netcode_messages_t * messages
     if ( reason == NETCODE_MESSAGES_DROP_BROKEN )
         messages->broken_due |= messages->now - messages->ack_time >= 0.1 && !messages->peer_is_broken;
     else if ( reason != NETCODE_MESSAGES_DROP_NO_ROOM ) {
-        messages->useless_since = nc_real_smaller( messages->useless_since, messages->now );
+        messages->useless_since = messages->useless ? messages->useless_since : messages->now;
         if ( ++messages->useless >= NC_MESSAGES_USELESS_PACKETS &&
              messages->now - messages->useless_since > NC_MESSAGES_USELESS )
             nc_messages_break( messages, reason == NETCODE_MESSAGES_DROP_VERSION
@@ -14986,7 +14970,6 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     if ( reason == NETCODE_MESSAGES_DROP_NO_ROOM )
         return reason;
 
-    messages->useless_since = 1e300;
     messages->useless = 0;
     messages->stats.packets_received++;
     messages->stats.bytes_received += (uint64_t) bytes;

@@ -336,14 +336,13 @@ static void messages_expect_drop( struct netcode_messages_t * it, int reason, in
     }
     if ( reason == NETCODE_MESSAGES_DROP_NO_ROOM )
         return;
-    if ( it->useless_since > it->now )
+    if ( it->useless++ == 0 )
         it->useless_since = it->now;
-    it->useless++;
     if ( !breaks && it->useless >= 8 && it->now - it->useless_since > 10.0 )
         breaks = reason == NETCODE_MESSAGES_DROP_VERSION ? NETCODE_MESSAGES_REASON_VERSION
                                                          : NETCODE_MESSAGES_REASON_OUT_OF_STEP;
     if ( breaks ) {
-        it->broken = breaks;
+        it->broken = (uint8_t) breaks;
         it->broken_event = it->broken_due = 1;
     }
 }

@@ -308,7 +308,7 @@ static const path_row_t path_rows[] = {
       .flows = PATH_TRANSFER_AND( 64, 1, 0 ), .aim = { 84, 0.5, 105 }, .now = { 84, 0.5, 120 },
       .peers = "ENet 86/0/1703, KCP 77/39/2314, GNS 82/0/53, RakNet 90/0/698, QUIC 90/8/3075, BBR 86/0/103" },
     { "1 Mbit/s, queue of 1 s, beside TCP", .there = PATH_QUEUE( 0.025, 125e3, 1 ), .back = PATH_DELAY( 0.025, 0 ),
-      .tcp_begins = 5, .flows = PATH_TRANSFER_AND( 64, 1, 0 ), .aim = { 30, 4, 2400 }, .now = { 23, 8.5, 3200 },
+      .tcp_begins = 5, .flows = PATH_TRANSFER_AND( 64, 1, 0 ), .aim = { 30, 4, 2400 }, .now = { 23, 9.5, 3200 },
       .peers = "ENet 20/12/11020, KCP 59/43/2603, GNS 76/4.5/4125, RakNet 21/0.3/11353, QUIC 77/6/3886" },
     { "1 Mbit/s, queue of 1 s, when TCP has ended", .there = PATH_QUEUE( 0.025, 125e3, 1 ),
       .back = PATH_DELAY( 0.025, 0 ), .tcp_begins = 5, .tcp_ends = 20, .flows = PATH_TRANSFER_AND( 64, 1, 0 ),

@@ -24,7 +24,7 @@ static nc_build_t build;
 static void any_carried( void )
 {
     messages.carried = carried;
-    messages.carried_count = 2 * NC_MESSAGES_CARRIED;
+    messages.window = 2 * NC_MESSAGES_CARRIED / NC_MESSAGES_CARRIED_MEAN;
     messages.carried_end = any_u32();
     build.count = any_below( NC_MESSAGES_CARRIED + 1 );
     build.most_carried = any_below( NC_MESSAGES_CARRIED + 1 );

@@ -181,7 +181,7 @@ TEST( messages_no_place_for_another_packet )
 TEST( messages_many_receipts_of_one_packet )
 {
     for ( int lost = 0; lost < 2; lost++ ) {
-        struct netcode_messages_t * m = sender_open( 16, 2, 0 );
+        struct netcode_messages_t * m = sender_open( 64, 2, 0 );
         struct seen_t seen;
         for ( int i = 0; i < 64; i++ )
             sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, 10, 0.0, 1 + (uint64_t) i );
