@@ -467,8 +467,8 @@
                  the path carries: until none waits, they obey the window, too, and share it, and the least rate, with
                  unreliable ones, by priority; on a link that has not carried twice the least rate for ten seconds, the
                  window alone. FIXED or NONE if you know the network. window_packets limits what is remembered; by
-                 default 1,024 packets: 1.2 MB a round trip. An unreliable message that waits longer than its time to
-                 live (0.5 s by default) is dropped and counted.
+                 default 1,024 packets with 4,096 messages and repeats: 1.2 MB a round trip. An unreliable message that
+                 waits longer than its time to live (0.5 s by default) is dropped and counted.
     guarantees   Progress: with max_retries 0, while both sides live and read, every reliable message that was accepted
                  arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses; unless it is
                  cancelled, refused, has a time to live, or turns out too large or on a missing channel: then it is
@@ -483,7 +483,7 @@
                  A share for each channel: unreliable messages, and RELIABLE ones of up to 4672 bytes, never wait for
                  larger ones of their channel, nor do ordered ones for its streams. What is larger waits for what its
                  own channel began before: give streams a channel of their own. A channel that is filled until FULL
-                 leaves at least a 32nd of the send buffer to the others, 17 KB by default.
+                 leaves at least a 64th of the send buffer to the others, 8 KB by default.
                  No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds;
                  within 20 s if the other side uses another version, or was reset alone. (In the first seconds of a
                  connection, a reset of one side alone can go unnoticed if its first packet is lost.)
