@@ -14686,25 +14686,13 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
 
 /* ---- sending and receiving ---- */
 
-static int nc_messages_refuse( const struct netcode_messages_t * messages, const struct netcode_message_t * message )
+static int nc_message_is_valid( const struct netcode_messages_t * messages, const struct netcode_message_t * message )
 {
     int kind = message->kind;
-    if ( kind < 0 || kind >= NETCODE_MESSAGE_KINDS || message->channel < 0 ||
-         message->channel >= messages->channel_count || message->bytes < 0 ||
-         ( message->bytes > 0 && message->data == NULL ) || !( message->ttl_seconds < 1e300 ) ||
-         ( message->ttl_seconds > 0.0 && kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) )
-        return NETCODE_MESSAGES_BAD_ARGUMENT;
-
-    if ( messages->broken )
-        return NETCODE_MESSAGES_BROKEN;
-    if ( nc_channel_is_missing( messages, message->channel ) )
-        return NETCODE_MESSAGES_NO_CHANNEL;
-    if ( (uint32_t) message->bytes > messages->max_send_bytes ||
-         nc_message_is_too_large( messages, (uint32_t) message->bytes ) )
-        return NETCODE_MESSAGES_TOO_LARGE;
-    if ( message->bytes > NETCODE_MESSAGES_WHOLE_BYTES && !nc_kind_is_reliable( kind ) && !messages->upgrade_large )
-        return NETCODE_MESSAGES_TOO_LARGE;
-    return NETCODE_OK;
+    return kind >= 0 && kind < NETCODE_MESSAGE_KINDS && message->channel >= 0 &&
+           message->channel < messages->channel_count && message->bytes >= 0 &&
+           ( message->bytes == 0 || message->data != NULL ) && message->ttl_seconds < 1e300 &&
+           !( message->ttl_seconds > 0.0 && kind == NETCODE_MESSAGE_RELIABLE_ORDERED );
 }
 
 /* The reliable kind for an unreliable message that is too large for a packet. */
@@ -14715,75 +14703,65 @@ static int nc_kind_upgrade( int kind )
                                                           : kind;
 }
 
-/*  Space for a message to be sent, and for `kept` bytes behind it, which the caller fills. 0: there is none. The
-    last 1/64 of the buffer is for channels that have less in it than would be free: so one that is filled leaves
-    something to the others. */
-static uint32_t nc_message_make( struct netcode_messages_t * messages, int channel, int kind, uint32_t bytes,
-                                 uint32_t kept )
+/*  Queues a message of so many bytes; the data of a stream's are its functions, and it has a tag. The last 1/64 of the
+    buffer is for channels that have less in it than would be free: so one that is filled leaves something to the
+    others. */
+static int nc_messages_enqueue( struct netcode_messages_t * messages, const struct netcode_message_t * message,
+                                uint32_t bytes, uint32_t tag )
 {
-    uint32_t fragments = nc_fragments_of( kind, bytes ), states = nc_fragments_in_flight( fragments );
-    uint32_t all = (uint32_t) sizeof( nc_message_t ) + kept + states, handle;
-    uint32_t cost = nc_heap_cost( all ), part = messages->out.bytes / 64;
-    if ( nc_heap_is_full( &messages->out, cost + part ) &&
-         nc_heap_is_full( &messages->out, cost + messages->channels[channel].kept_bytes ) )
-        return 0;
-    handle = nc_heap_take( &messages->out, all );
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    uint32_t kept = (uint32_t) message->bytes, others = nc_messages_active( messages );
+    uint32_t fragments = nc_fragments_of( message->kind, bytes ), states = nc_fragments_in_flight( fragments );
+    int kind = fragments ? nc_kind_upgrade( message->kind ) : message->kind;
+    if ( messages->broken )
+        return NETCODE_MESSAGES_BROKEN;
+    if ( nc_channel_is_missing( messages, message->channel ) )
+        return NETCODE_MESSAGES_NO_CHANNEL;
+    if ( kept > messages->max_send_bytes || nc_message_is_too_large( messages, kept ) ||
+         ( kind != message->kind && !messages->upgrade_large ) )
+        return NETCODE_MESSAGES_TOO_LARGE;
+
+    uint32_t all = (uint32_t) sizeof( nc_message_t ) + kept + states, cost = nc_heap_cost( all );
+    if ( nc_heap_is_full( &messages->out, cost + messages->out.bytes / 64 ) &&
+         nc_heap_is_full( &messages->out, cost + channel->kept_bytes ) )
+        return NETCODE_MESSAGES_FULL;
+    uint32_t handle = nc_heap_take( &messages->out, all );
     netcode_assert( handle != 0 ); /* no block of this heap is ever fixed, so what is free fits */
+    nc_message_t * queued = nc_message_at( messages, handle );
+    memset( queued, 0, sizeof( *queued ) );
+    queued->kind = (uint8_t) kind;
+    queued->channel = (uint8_t) message->channel;
+    queued->bytes = bytes;
+    queued->fragments = fragments;
+    queued->order = tag;
+    queued->receipt = message->receipt;
+    queued->queued = messages->now;
+    queued->expires = message->ttl_seconds > 0.0    ? messages->now + message->ttl_seconds
+                      : nc_kind_is_reliable( kind ) ? 1e300
+                                                    : messages->now + 0.5;
+    queued->head_bytes = (uint8_t) nc_message_head_bytes( queued );
+    if ( kept )
+        memcpy( nc_message_data( queued ), message->data, kept );
+    memset( nc_message_data( queued ) + kept, 0, states );
 
-    nc_message_t * message = nc_message_at( messages, handle );
-    memset( message, 0, sizeof( *message ) );
-    message->bytes = bytes;
-    message->fragments = fragments;
-    message->kind = (uint8_t) kind;
-    message->queued = messages->now;
-    message->expires = nc_kind_is_reliable( kind ) ? 1e300 : messages->now + 0.5;
-    if ( states )
-        memset( nc_message_state( message, 0 ), 0, states );
-    return handle;
-}
-
-static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t handle, int index, uint64_t receipt )
-{
-    nc_message_t * message = nc_message_at( messages, handle );
-    nc_message_channel_t * channel = &messages->channels[index];
-    uint32_t others = nc_messages_active( messages );
-    message->channel = (uint8_t) index;
-    message->receipt = receipt;
-    message->head_bytes = (uint8_t) nc_message_head_bytes( message );
-    if ( !( others >> index & 1 ) )
+    if ( !( others >> message->channel & 1 ) )
         nc_channel_join( messages, channel, others, 0 );
-
-    nc_message_insert( messages, handle, nc_message_queue( message ), 0 );
+    nc_message_insert( messages, handle, nc_message_queue( queued ), 0 );
     channel->kept_bytes += nc_heap_size( &messages->out, handle );
-    channel->queued_bytes += nc_message_kept( message );
-    messages->queued_bytes += nc_message_kept( message );
-    messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
+    channel->queued_bytes += nc_message_kept( queued );
+    messages->queued_bytes += nc_message_kept( queued );
+    messages->next_expiry = nc_real_smaller( messages->next_expiry, queued->expires );
     messages->fresh = 1;
+    return NETCODE_OK;
 }
 
 NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messages,
                                                const struct netcode_message_t * message )
 {
-    NC_CHECK( messages != NULL && message != NULL, NETCODE_MESSAGES_BAD_ARGUMENT );
+    NC_CHECK( messages != NULL && message != NULL && nc_message_is_valid( messages, message ),
+              NETCODE_MESSAGES_BAD_ARGUMENT );
     nc_messages_check( messages );
-    int answer = nc_messages_refuse( messages, message );
-    NC_CHECK( answer != NETCODE_MESSAGES_BAD_ARGUMENT, answer );
-    if ( answer != NETCODE_OK )
-        return answer;
-
-    uint32_t bytes = (uint32_t) message->bytes, fragments = nc_fragments_of( 0, bytes );
-    int kind = fragments ? nc_kind_upgrade( message->kind ) : message->kind;
-    uint32_t handle = nc_message_make( messages, message->channel, kind, bytes, bytes );
-    if ( !handle )
-        return NETCODE_MESSAGES_FULL;
-
-    nc_message_t * queued = nc_message_at( messages, handle );
-    if ( message->ttl_seconds > 0.0 )
-        queued->expires = messages->now + message->ttl_seconds;
-    if ( bytes )
-        memcpy( nc_message_data( queued ), message->data, bytes );
-    nc_message_enqueue( messages, handle, message->channel, message->receipt );
-    return NETCODE_OK;
+    return nc_messages_enqueue( messages, message, (uint32_t) message->bytes, 0 );
 }
 
 NETCODE_API int netcode_messages_send_stream( struct netcode_messages_t * messages,
@@ -14793,20 +14771,14 @@ NETCODE_API int netcode_messages_send_stream( struct netcode_messages_t * messag
                   stream->channel < messages->channel_count,
               NETCODE_MESSAGES_BAD_ARGUMENT );
     nc_messages_check( messages );
-    if ( messages->broken )
-        return NETCODE_MESSAGES_BROKEN;
-    if ( nc_channel_is_missing( messages, stream->channel ) )
-        return NETCODE_MESSAGES_NO_CHANNEL;
-    uint32_t handle = nc_message_make( messages, stream->channel, NETCODE_MESSAGE_STREAM, stream->bytes,
-                                       (uint32_t) sizeof( *stream ) );
-    if ( !handle )
-        return NETCODE_MESSAGES_FULL;
-
-    nc_message_t * queued = nc_message_at( messages, handle );
-    *nc_message_stream( queued ) = *stream;
-    queued->order = stream->tag;
-    nc_message_enqueue( messages, handle, stream->channel, stream->receipt );
-    return NETCODE_OK;
+    struct netcode_message_t message;
+    memset( &message, 0, sizeof( message ) );
+    message.channel = stream->channel;
+    message.kind = NETCODE_MESSAGE_STREAM;
+    message.data = (const uint8_t *) stream;
+    message.bytes = (int) sizeof( *stream );
+    message.receipt = stream->receipt;
+    return nc_messages_enqueue( messages, &message, stream->bytes, stream->tag );
 }
 
 NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * messages, uint64_t receipt )
