@@ -453,7 +453,8 @@
                  a loss or two cost a tick and not a round trip: once from 0.1 % of the packets on, twice from 1 % on,
                  five times while packets wait longer than 250 ms in a queue. On a link that has not carried twice the
                  least rate for ten seconds, twice at most, and beside a transfer only within the window (repeats:
-                 adaptive, always, never). They share packets; queued messages are sent at update or flush.
+                 adaptive, always, never). One that was lost is repeated once after it was sent again. They share
+                 packets; queued messages are sent at update or flush.
     counters     reliable_retries_total and similar, in netcode_messages_stats. Over a connection few packets arrive
                  twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
@@ -483,7 +484,7 @@
                  A share for each channel: unreliable messages, and RELIABLE ones of up to 4672 bytes, never wait for
                  larger ones of their channel, nor do ordered ones for its streams. What is larger waits for what its
                  own channel began before: give streams a channel of their own. A channel that is filled until FULL
-                 leaves at least a 64th of the send buffer to the others, 8 KB by default.
+                 leaves a 64th of the send buffer to the others, of which the first gets half: 4 KB by default.
                  No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds;
                  within 20 s if the other side uses another version, or was reset alone. (In the first seconds of a
                  connection, a reset of one side alone can go unnoticed if its first packet is lost.)
@@ -1339,7 +1340,7 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_CONGESTION_NONE 2     /* neither window nor rate: for networks of your own */
 
 /* Small reliable messages are sent again in the next flights, before anything is known to be lost. */
-#define NETCODE_MESSAGES_REPEATS_ADAPTIVE 0 /* not, once or twice: by the loss that was measured; at first once */
+#define NETCODE_MESSAGES_REPEATS_ADAPTIVE 0 /* not, once, twice or five times: by losses and waits; at first once */
 #define NETCODE_MESSAGES_REPEATS_ALWAYS 1   /* twice */
 #define NETCODE_MESSAGES_REPEATS_NEVER 2    /* only when a packet was lost */
 
@@ -1424,7 +1425,8 @@ struct netcode_messages_config_t {
                                  2 x max_send_message_bytes, and 80 KiB or a quarter of one more; at least one of them and
                                  half of it below 128 KiB, 64 KiB below 512 KiB, else an eighth; 32 KiB in any case */
     int receive_buffer_bytes; /* messages that wait to be read or to be completed; the same for the receiving limit */
-    int window_packets;       /* packets in flight, 16 to 4096; 1024, or fewer for a small send buffer: 64 for 32 KiB */
+    int window_packets;       /* packets in flight, 16 to 4096; 1024, or fewer for a small send buffer: 64 for 32 KiB;
+                                 and four messages in one piece for each */
     int congestion;           /* NETCODE_MESSAGES_CONGESTION_... */
     int bytes_per_second;     /* of FIXED; 125000 */
     int max_retries;     /* given up after 1 to 60 losses, or a silence as long; 0: never, until the connection ends */
@@ -1455,7 +1457,7 @@ struct netcode_messages_event_t {
 
 /* Counts since create or the last reset, and measurements. Seconds, bytes. */
 struct netcode_messages_stats_t {
-    uint64_t reliable_retries_total;   /* messages and fragments sent again because a packet was lost */
+    uint64_t reliable_retries_total;   /* messages and fragments sent again: a packet was lost, or its ack overdue */
     uint64_t reliable_timeouts_total;  /* begun reliable messages given up: max_retries, time to live, cancelled */
     uint64_t dropped_duplicates_total; /* packets received twice */
     uint64_t dropped_old_total;        /* packets older than the window */
@@ -1465,10 +1467,10 @@ struct netcode_messages_stats_t {
     uint64_t packets_sent, packets_received, packets_lost, packets_lost_spuriously;
     uint64_t bytes_sent, bytes_received;       /* of those packets */
     uint64_t messages_sent, messages_received; /* begun to be sent; handed to the application */
-    uint64_t messages_repeated;                /* small reliable messages sent once more before anything was lost */
+    uint64_t messages_repeated;                /* copies of small reliable messages that did not wait for a loss */
     uint64_t messages_duplicate;               /* received again: repeats and retries */
     uint64_t messages_outdated;                /* sequenced, received after a newer one */
-    uint64_t messages_expired;  /* dropped here, unsent: waited too long, or too large for the other side */
+    uint64_t messages_expired;  /* dropped here, unsent: too late, too large, without a channel, or cancelled */
     uint64_t messages_unstored; /* unreliable, dropped on arrival: the application reads too slowly */
     uint64_t probes;            /* packets sent because nothing was acknowledged for too long */
     double rtt, rtt_variation, rtt_min, rtt_latest, jitter; /* 0 until measured */
@@ -11376,9 +11378,10 @@ enum nc_messages_limit_t {
     NC_MESSAGES_RETRIES = 60,       /* the most that max_retries may be; NC_FRAGMENT_TRIES has room for them */
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_LEAST_WINDOW = 16,
-    NC_MESSAGES_FULL_BYTES = 1100, /* with so many queued, a packet counts as full */
-    NC_MESSAGES_CARRIED = 64,      /* messages that are remembered with a packet, and */
-    NC_MESSAGES_CARRIED_MEAN = 4,  /* with each packet of a full window */
+    NC_MESSAGES_FULL_BYTES = 1100,   /* with so many queued, a packet counts as full */
+    NC_MESSAGES_CARRIED = 64,        /* messages that are remembered with a packet, and */
+    NC_MESSAGES_CARRIED_LEAST = 512, /* in all, and */
+    NC_MESSAGES_CARRIED_MEAN = 4,    /* with each packet of a full window */
     NC_HEAP_OVERHEAD = 19, /* at most: a block's head (8), its handle (4), and up to the next multiple of 8 (7) */
     NC_HEAP_SPARE = 4096,  /* so many free bytes between blocks are never a reason to move them */
     NC_MESSAGES_USELESS_PACKETS = 8
@@ -11546,6 +11549,15 @@ static void nc_heap_free( nc_heap_t * heap, uint32_t handle )
         heap->end = heap->handles = heap->free_handle = 0;
 }
 
+/* The handles of all blocks, the oldest first; 0 at the end. Blocks may be freed meanwhile, but none moved. */
+static uint32_t nc_heap_next( const nc_heap_t * heap, uint32_t * at )
+{
+    uint32_t handle = 0;
+    for ( ; *at < heap->end && !handle; *at += nc_heap_block( heap, *at )->bytes )
+        handle = nc_heap_block( heap, *at )->handle;
+    return handle;
+}
+
 /* Moves all blocks together and wipes what is behind them. Entries of the table have replaced what was there. */
 NC_COLD static void nc_heap_wipe_free( nc_heap_t * heap )
 {
@@ -11690,7 +11702,7 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 typedef struct {
     uint32_t serial; /* counts the messages that were begun; 0: it was not, or nothing more is to be sent of it */
     uint8_t kind, channel, list, event, retries;
-    uint8_t is_cancelled; /* CANCEL is sent instead of it */
+    uint8_t is_cancelled; /* CANCEL is sent instead of it; 2: one was */
     uint8_t was_lost;     /* this was reported */
     uint8_t most_repeats; /* flights after the first, or the first again, in which it may be repeated */
     uint8_t head_bytes;   /* of the head of its frame */
@@ -11702,9 +11714,10 @@ typedef struct {
     uint32_t next, previous; /* in its list */
     uint32_t next_event;
     uint32_t bytes;
-    uint32_t born, copied; /* the flights in which it was sent first, or first again, and last */
-    uint32_t order;        /* a stream's tag */
-    nc_node_t node;        /* its key is the id; in a tree, if it is sent in fragments */
+    /* The flights in which it was sent first, or first again, and last; or the number of the first packet with CANCEL. */
+    uint32_t born, copied;
+    uint32_t order; /* a stream's tag */
+    nc_node_t node; /* its key is the id; in a tree, if it is sent in fragments */
     double queued, expires;
     uint64_t receipt;
     uint8_t head[8]; /* its data follow, as in a packet */
@@ -11742,8 +11755,9 @@ typedef struct {
 
 /*  The lists that a message may be in, one at a time. A channel has queues of those that have something to send: what
     was lost; unreliable; ordered and sequenced; other reliable ones in one piece, in a few fragments, and larger ones
-    and streams. Those in fragments that were begun are first in the last two. All that was sent is in one list for all
-    channels, in the order in which it was sent; unreliable messages that were sent are in none. */
+    and streams. Those in fragments that were begun are first in the last two. Reliable
+    ones that were sent, and have nothing to send until an ack or a loss, are in one list for all channels, in the order
+    of sending; unreliable ones that were sent are in none. */
 enum {
     NC_QUEUE_LOST,
     NC_QUEUE_UNRELIABLE,
@@ -11758,26 +11772,26 @@ enum {
 
 typedef struct {
     uint8_t priority, weight;
-    uint32_t kept_bytes; /* what is in the send buffer for it; all fields from here on are of one connection */
-    nc_message_list_t queues[NC_QUEUES];
-    uint32_t large_count, ordered_count; /* in fragments, begun: large ones and streams, and ordered ones */
-    uint32_t queued_bytes;               /* contents that were not begun */
-    uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
-    uint32_t waiting;   /* messages that arrived before earlier ones: the root of their tree */
+    uint32_t kept_bytes; /* what is in the send buffer for it, unread events of the last connection included */
+    nc_message_list_t queues[NC_QUEUES]; /* all fields from here on are of one connection */
+    uint32_t large_count;                /* large ones and streams that were begun */
+    /* Ordered ones in fragments that were begun, by 1024 of their orders: those 4096 before are over. */
+    uint16_t ordered_count[4];
+    uint32_t queued_bytes; /* contents that were not begun */
+    uint32_t served[2];    /* bytes by weight, in one piece and in fragments: the channel with the least is next */
+    uint32_t waiting;      /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
-    uint16_t first_order;             /* of the first ordered one in fragments since there was none */
     int64_t newest_packet, newest_id; /* of sequenced messages that arrived: unreliable, reliable ones */
 } nc_message_channel_t;
 
 /* What a packet carries: a message in one piece, a fragment, or a CANCEL. */
 typedef struct {
-    uint32_t handle; /* and what it is. Another message may have this handle since: then */
+    uint32_t handle; /* and whether it is a fragment. Another message may have this handle since: then */
     uint32_t serial; /* differs from the message's */
 } nc_carried_t;
 
-static const uint32_t NC_CARRIED_CANCEL = 0x80000000u;
-static const uint32_t NC_CARRIED_FRAGMENT = 0x40000000u;
-static const uint32_t NC_CARRIED_HANDLE = 0x3fffffffu;
+static const uint32_t NC_CARRIED_FRAGMENT = 0x80000000u;
+static const uint32_t NC_CARRIED_HANDLE = 0x7fffffffu;
 
 /* A packet that asked for an ack. */
 typedef struct {
@@ -11796,7 +11810,7 @@ enum { /* flags of a packet */
        NC_SENT_ACKED = 2,
        NC_SENT_LIMIT = 4,    /* it has a LIMIT */
        NC_SENT_ACKLESS = 8,  /* it has no acks, and no REFUSE */
-       NC_SENT_OVERDUE = 16, /* its ack is overdue: it counts as not in flight any more */
+       NC_SENT_OVERDUE = 16, /* its ack is overdue: it its bytes do not count as in flight any more */
        NC_SENT_FRAGMENT = 32
 };
 
@@ -11878,7 +11892,7 @@ struct netcode_messages_t {
     void ( *free_function )( void * context, void * pointer );
     uint64_t session; /* of the client that it is joined to */
     double fixed_rate, least_rate, ping_seconds;
-    uint32_t credit_window, window;
+    uint32_t credit_window, window, carried_count;
     int max_retries, congestion, upgrade_large, repeats;
     int channel_count;
     uint32_t max_send_bytes, max_receive_bytes;
@@ -11901,8 +11915,7 @@ struct netcode_messages_t {
     uint8_t fresh; /* something was queued or received since there was nothing to send */
     /* sending: messages */
     uint32_t active[NC_QUEUES]; /* channels with messages, by the queue */
-    uint32_t queues;            /* those with messages in any channel */
-    nc_message_list_t reliable; /* sent, and not lost */
+    nc_message_list_t reliable; /* sent, with nothing to send until an ack or a loss */
     uint32_t begun,
         large_channels;          /* in fragments: a tree by their ids, and the channels with large ones, or streams */
     uint32_t oldest_id, next_id; /* of those begun: the oldest that is not known, or the next */
@@ -11979,7 +11992,7 @@ static nc_message_t * nc_message_at( const struct netcode_messages_t * messages,
     return (nc_message_t *) nc_heap_at( &messages->out, handle );
 }
 
-/* The channels with queued messages. */
+/* The channels with something to send. */
 static uint32_t nc_messages_active( const struct netcode_messages_t * messages )
 {
     uint32_t mask = 0;
@@ -12000,7 +12013,7 @@ static int nc_messages_had_number( const struct netcode_messages_t * messages, u
     return nc_bit_get( messages->numbers, (uint64_t) messages->newest_received - below, NC_MESSAGES_REMEMBERED );
 }
 
-/* Asserts the object's invariants at the start of each call, in debug builds; costs a few comparisons. */
+/* Asserts the object's invariants at the start of most calls, in debug builds; costs a few comparisons. */
 static void nc_messages_check( const struct netcode_messages_t * messages )
 {
     uint32_t sent = messages->sent_end - messages->sent_first;
@@ -12172,10 +12185,8 @@ static void nc_message_unlink( struct netcode_messages_t * messages, nc_message_
     nc_message_list_t * list = nc_message_list( messages, message );
     nc_message_link( messages, list, message, message->next, message->previous );
     message->list = NC_LIST_NONE;
-    if ( --list->count == 0 && from < NC_QUEUES ) {
+    if ( --list->count == 0 && from < NC_QUEUES )
         messages->active[from] &= ~( (uint32_t) 1 << message->channel );
-        messages->queues &= ~( (uint32_t) ( messages->active[from] == 0 ) << from );
-    }
 }
 
 /* Puts a message that is in no list at the start of one, or at its end. */
@@ -12188,10 +12199,8 @@ static void nc_message_insert( struct netcode_messages_t * messages, uint32_t ha
     message->previous = is_first ? 0 : list->tail;
     nc_message_link( messages, list, message, handle, handle );
     list->count++;
-    if ( to < NC_QUEUES ) {
+    if ( to < NC_QUEUES )
         messages->active[to] |= (uint32_t) 1 << message->channel;
-        messages->queues |= (uint32_t) 1 << to;
-    }
 }
 
 static void nc_message_move( struct netcode_messages_t * messages, uint32_t handle, int to, int is_first )
@@ -12225,10 +12234,8 @@ static void nc_message_report( struct netcode_messages_t * messages, uint32_t ha
 
     if ( message->event == 0 ) {
         message->next_event = 0;
-        if ( messages->event_tail )
-            nc_message_at( messages, messages->event_tail )->next_event = handle;
-        else
-            messages->event_head = handle;
+        *( messages->event_head ? &nc_message_at( messages, messages->event_tail )->next_event
+                                : &messages->event_head ) = handle;
         messages->event_tail = handle;
     }
     message->event = (uint8_t) event;
@@ -12240,8 +12247,8 @@ static int nc_transfer_is_known( const nc_message_t * message )
     return message->acked_bytes != 0;
 }
 
-/* The other side has begun it. This is called before its first bytes count as acknowledged. */
-static void nc_message_is_begun( struct netcode_messages_t * messages, const nc_message_t * message )
+/* The other side has begun it: called before its first bytes count as acknowledged. */
+static void nc_message_set_known( struct netcode_messages_t * messages, const nc_message_t * message )
 {
     if ( nc_kind_is_reliable( message->kind ) && !nc_transfer_is_known( message ) )
         nc_bit_set( messages->known_ids, message->node.key, NC_MESSAGES_IDS, 1 );
@@ -12260,7 +12267,7 @@ static int nc_messages_has_id( struct netcode_messages_t * messages )
     return messages->next_id - messages->oldest_id < NC_MESSAGES_IDS;
 }
 
-/* A message is begun, or dropped: it is not queued any more. */
+/* A message is begun, or dropped: it does not count as queued any more. */
 static void nc_message_dequeue( struct netcode_messages_t * messages, nc_message_t * message, uint32_t handle )
 {
     nc_message_unlink( messages, message );
@@ -12270,25 +12277,21 @@ static void nc_message_dequeue( struct netcode_messages_t * messages, nc_message
         messages->claimant = messages->claim = 0;
 }
 
-/* Nothing more is to be sent of a message in fragments that was begun. */
-static void nc_transfer_end( struct netcode_messages_t * messages, const nc_message_t * message )
-{
-    nc_message_channel_t * channel = &messages->channels[message->channel];
-    nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
-    channel->ordered_count -= message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED;
-    if ( !nc_message_is_prompt( message ) && --channel->large_count == 0 )
-        messages->large_channels &= ~( (uint32_t) 1 << message->channel );
-}
-
 /* Ends the sending of a message. */
 static void nc_message_finish( struct netcode_messages_t * messages, uint32_t handle, int event )
 {
     nc_message_t * message = nc_message_at( messages, handle );
+    nc_message_channel_t * channel = &messages->channels[message->channel];
     if ( message->serial ) {
-        nc_message_is_begun( messages, message );
+        nc_message_set_known( messages, message );
         nc_message_unlink( messages, message );
-        if ( message->fragments )
-            nc_transfer_end( messages, message );
+        if ( message->fragments ) {
+            nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
+            if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
+                channel->ordered_count[message->order / 1024 % 4]--;
+            if ( !nc_message_is_prompt( message ) && --channel->large_count == 0 )
+                messages->large_channels &= ~( (uint32_t) 1 << message->channel );
+        }
     } else
         nc_message_dequeue( messages, message, handle );
     message->serial = 0;
@@ -12312,14 +12315,6 @@ NC_COLD static void nc_messages_break( struct netcode_messages_t * messages, int
         return;
     messages->broken = (uint8_t) reason;
     messages->broken_event = messages->broken_due = 1;
-}
-
-/* The lists of all channels, and of reliable messages in one piece. */
-static nc_message_list_t * nc_messages_list( struct netcode_messages_t * messages, int index )
-{
-    return index == NC_QUEUES * messages->channel_count
-               ? &messages->reliable
-               : &messages->channels[index / NC_QUEUES].queues[index % NC_QUEUES];
 }
 
 /*  Gives up a reliable message that was begun. The other side must be notified, or it would reserve memory for it for
@@ -12349,23 +12344,21 @@ NC_COLD static int nc_messages_end( struct netcode_messages_t * messages, int wh
 {
     int found = 0;
     messages->next_expiry = 1e300;
-    for ( int i = 0; i <= NC_QUEUES * messages->channel_count; i++ )
-        for ( uint32_t handle = nc_messages_list( messages, i )->head, next; handle; handle = next ) {
-            nc_message_t * message = nc_message_at( messages, handle );
-            next = message->next;
-            if ( message->is_cancelled )
-                continue;
-            int is_over = why == NC_END_STREAM  ? message->kind == NETCODE_MESSAGE_STREAM && message->receipt == receipt
-                          : why == NC_END_TRIED ? message->serial && message->retries++ >= messages->max_retries
-                                                : message->expires <= messages->now;
-            found |= is_over;
-            if ( !is_over )
-                messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
-            else if ( message->serial )
-                nc_message_give_up( messages, handle );
-            else
-                nc_message_drop( messages, handle );
-        }
+    for ( uint32_t at = 0, handle; ( handle = nc_heap_next( &messages->out, &at ) ) != 0; ) {
+        nc_message_t * message = nc_message_at( messages, handle );
+        if ( message->is_cancelled || message->list == NC_LIST_NONE )
+            continue;
+        int is_over = why == NC_END_STREAM  ? message->kind == NETCODE_MESSAGE_STREAM && message->receipt == receipt
+                      : why == NC_END_TRIED ? message->serial && message->retries++ >= messages->max_retries
+                                            : message->expires <= messages->now;
+        found |= is_over;
+        if ( !is_over )
+            messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
+        else if ( message->serial )
+            nc_message_give_up( messages, handle );
+        else
+            nc_message_drop( messages, handle );
+    }
     return found;
 }
 
@@ -12376,10 +12369,10 @@ static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint3
     return &messages->sent[index & ( messages->window - 1 )];
 }
 
-/* What a packet carries, from `at` on, modulo 2^16. */
+/* Entry `at`, modulo 2^16, of what packets carry. */
 static nc_carried_t * nc_carried_at( const struct netcode_messages_t * messages, uint32_t at )
 {
-    return &messages->carried[at & ( NC_MESSAGES_CARRIED_MEAN * messages->window - 1 )];
+    return &messages->carried[at & ( messages->carried_count - 1 )];
 }
 
 /* So many entries are free for what another packet carries. */
@@ -12387,7 +12380,7 @@ static uint32_t nc_carried_space( const struct netcode_messages_t * messages )
 {
     const nc_sent_t * oldest = nc_sent_at( messages, messages->carried_first );
     uint32_t used = messages->carried_first == messages->sent_end ? 0 : messages->carried_end - oldest->carried;
-    return NC_MESSAGES_CARRIED_MEAN * messages->window - ( used & 0xffff );
+    return messages->carried_count - ( used & 0xffff );
 }
 
 /* The message, or NULL if nothing more is to be sent of it. */
@@ -12399,12 +12392,15 @@ static inline nc_message_t * nc_carried_message( const struct netcode_messages_t
     return message && message->serial == carried->serial ? message : NULL;
 }
 
-/* A packet with it, or with its CANCEL, has arrived; perhaps late, after it was reported lost. */
-static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t handle, int is_cancel )
+/*  All of it, or its CANCEL, has arrived; perhaps late, after it was reported lost. But a CANCEL that has arrived, too,
+    perhaps was there before. */
+static void nc_message_acked( struct netcode_messages_t * messages, uint32_t handle )
 {
     const nc_message_t * message = nc_message_at( messages, handle );
+    int has_cancel =
+        message->is_cancelled == 2 && (int32_t) ( (uint32_t) messages->newest_acked - message->copied ) >= 0;
     nc_message_finish( messages, handle,
-                       is_cancel           ? NETCODE_MESSAGES_EVENT_NONE
+                       has_cancel          ? NETCODE_MESSAGES_EVENT_NONE
                        : message->was_lost ? NETCODE_MESSAGES_EVENT_SPURIOUS
                                            : NETCODE_MESSAGES_EVENT_ACKED );
 }
@@ -12431,14 +12427,14 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t ha
 {
     nc_message_t * message = nc_message_at( messages, handle );
     uint8_t * state = nc_message_state( message, index );
-    nc_message_is_begun( messages, message );
+    nc_message_set_known( messages, message );
     message->lost_fragments -= ( *state & NC_FRAGMENT_LOST ) != 0;
     message->acked_bytes += nc_fragment_bytes( message->bytes, index );
     *state = NC_FRAGMENT_ACKED;
     while ( *( state = nc_message_state( message, message->first_fragment ) ) & NC_FRAGMENT_ACKED ) {
         *state = 0;
         if ( ++message->first_fragment == message->fragments ) {
-            nc_whole_acked( messages, handle, 0 );
+            nc_message_acked( messages, handle );
             return;
         }
     }
@@ -12460,9 +12456,7 @@ static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t han
         return;
     }
 
-    if ( ( *state & NC_FRAGMENT_TRIES ) < NC_FRAGMENT_TRIES )
-        *state = (uint8_t) ( *state + 1 );
-    *state |= NC_FRAGMENT_LOST;
+    *state = (uint8_t) ( ( *state + ( messages->max_retries != 0 ) ) | NC_FRAGMENT_LOST );
     message->lost_fragments++;
     nc_transfer_place( messages, message, handle );
 }
@@ -12478,8 +12472,7 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t handle
         return;
     }
 
-    if ( !is_overdue && message->retries < 255 )
-        message->retries++;
+    message->retries = (uint8_t) ( message->retries + !is_overdue );
     message->most_repeats = !is_overdue;
     nc_message_move( messages, handle, NC_QUEUE_LOST, 0 );
 }
@@ -12512,7 +12505,7 @@ static void nc_sent_settle_carried( struct netcode_messages_t * messages, const 
             else if ( index != UINT32_MAX && fate == NC_SENT_WENT_LOST )
                 nc_fragment_lost( messages, handle, index );
         } else if ( fate == NC_SENT_ARRIVED )
-            nc_whole_acked( messages, handle, ( carried->handle & NC_CARRIED_CANCEL ) != 0 );
+            nc_message_acked( messages, handle );
         else if ( nc_kind_is_reliable( message->kind ) ) {
             if ( fate == NC_SENT_IS_OVERDUE || ( fate == NC_SENT_WENT_LOST && !( sent->flags & NC_SENT_OVERDUE ) ) )
                 nc_whole_lost( messages, handle, fate == NC_SENT_IS_OVERDUE );
@@ -12870,6 +12863,7 @@ NC_COLD static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_
 {
     nc_controller_count( &messages->controller, sent, 1.0 );
     messages->controller.round_lost++;
+    messages->fresh = 1; /* next_deadline may find it */
     nc_sent_settle( messages, sent );
     nc_messages_measure_loss( messages, 1.0 );
     messages->stats.packets_lost++;
@@ -12951,40 +12945,32 @@ static double nc_messages_find_lost( struct netcode_messages_t * messages )
 {
     double round_trip =
         nc_real_smaller( nc_real_larger( messages->stats.rtt, messages->stats.rtt_latest ), NC_MESSAGES_PATIENCE );
-    double late = messages->reorder_seconds, wait = round_trip + late, acked = -1e300, next = 1e300;
+    double late = messages->reorder_seconds, wait = round_trip + late;
+    uint32_t end = messages->sent_end;
+    while ( end != messages->sent_first && !( nc_sent_at( messages, end - 1 )->flags & NC_SENT_ACKED ) )
+        end--;
 
-    for ( uint32_t i = messages->sent_end; i != messages->sent_first; i-- ) {
-        nc_sent_t * sent = nc_sent_at( messages, i - 1 );
-        if ( sent->flags & NC_SENT_ACKED )
-            acked = nc_real_larger( acked, sent->time );
-        else if ( acked >= sent->time && sent->flags & NC_SENT_IN_FLIGHT ) {
-            if ( acked - sent->time >= late || messages->now - sent->time >= wait )
-                nc_sent_lost( messages, sent );
-            else
-                next = nc_real_smaller( next, sent->time + wait );
-        }
+    for ( uint32_t i = messages->sent_first; i != end; i++ ) {
+        nc_sent_t * sent = nc_sent_at( messages, i );
+        if ( !( sent->flags & NC_SENT_IN_FLIGHT ) )
+            continue;
+        if ( nc_sent_at( messages, end - 1 )->time - sent->time < late && messages->now - sent->time < wait )
+            return sent->time + wait;
+        nc_sent_lost( messages, sent );
     }
-    return next;
-}
-
-/* This packet's ack is overdue: what it carries is sent again, though it may still arrive. */
-static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * sent )
-{
-    messages->in_flight -= sent->bytes;
-    nc_sent_settle_carried( messages, sent, NC_SENT_IS_OVERDUE );
-    sent->flags |= NC_SENT_OVERDUE;
+    return 1e300;
 }
 
 /*  When this packet's ack is overdue. While acks arrive as often as before, none is: one may take a tick longer than
     the one before it, because a queue has grown, or because the other side does not send one in each tick. At most
-    four ticks of 60 Hz are waited for: who sends seldom would find the loss of his last packet late. */
+    four ticks of 60 Hz are waited for: a sender that seldom sends would notice the loss of its last packet late. */
 static double nc_sent_due( const struct netcode_messages_t * messages, const nc_sent_t * sent )
 {
     return nc_real_larger( sent->time + nc_messages_ack_time( messages ),
                            messages->news_time + 1.5 * nc_real_smaller( messages->news_gap, 0.067 ) );
 }
 
-/*  While the path is interrupted no ack tells what was lost. So messages in one piece are sent again each time that
+/*  While the path is interrupted no ack reports what was lost. So messages in one piece are sent again each time that
     the acks of all packets with them are overdue, and are in the first packets after it. */
 static void nc_messages_find_overdue( struct netcode_messages_t * messages )
 {
@@ -12994,13 +12980,17 @@ static void nc_messages_find_overdue( struct netcode_messages_t * messages )
         nc_sent_t * sent = nc_sent_at( messages, messages->sent_overdue );
         if ( nc_sent_due( messages, sent ) > messages->now )
             return;
-        if ( sent->flags & NC_SENT_IN_FLIGHT )
-            nc_sent_overdue( messages, sent );
+        if ( sent->flags & NC_SENT_IN_FLIGHT ) { /* what it carries is sent again, though it may still arrive */
+            messages->in_flight -= sent->bytes;
+            nc_sent_settle_carried( messages, sent, NC_SENT_IS_OVERDUE );
+            sent->flags |= NC_SENT_OVERDUE;
+        }
     }
 }
 
 /* What a packet acknowledges, as distances below `ack`. */
 typedef struct {
+    int64_t number; /* `ack`, in full */
     uint32_t ack, bits, delay;
     int valid, count;
     uint32_t high[NC_MESSAGES_RANGES], low[NC_MESSAGES_RANGES];
@@ -13085,6 +13075,8 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
     if ( !acks->valid )
         return;
     uint32_t before = controller->delivered;
+    if ( acks->number > (int64_t) messages->newest_acked ) /* none: UINT64_MAX, or -1 */
+        messages->newest_acked = (uint64_t) acks->number;
     nc_reports_confirm( messages, acks );
     for ( int i = acks->count; i-- > 0; )
         news |= nc_messages_take_range( messages, acks, acks->low[i], acks->high[i], &before );
@@ -13092,8 +13084,6 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
     controller->round_through =
         nc_real_larger( controller->round_through, (double) ( controller->delivered - before ) );
 
-    if ( (int32_t) ( acks->ack - (uint32_t) messages->newest_acked ) > 0 )
-        messages->newest_acked += acks->ack - (uint32_t) messages->newest_acked;
     if ( !news )
         return;
 
@@ -13140,7 +13130,7 @@ static int nc_build_may_carry( const nc_build_t * build )
     return build->tracked && build->count < build->most_carried;
 }
 
-/* Remembers that this packet has the message in one piece, or a fragment or the CANCEL of it. */
+/* Remembers that this packet has the message in one piece or its CANCEL, or a fragment of it. */
 static void nc_build_carry( const struct netcode_messages_t * messages, nc_build_t * build, nc_message_t * message,
                             uint32_t handle, uint32_t what )
 {
@@ -13165,12 +13155,6 @@ static uint32_t nc_message_head_bytes( const nc_message_t * message )
 {
     return 1u + ( message->channel != 0 ) + ( nc_kind_is_reliable( message->kind ) ? 2 : 0 ) +
            nc_kind_order_bytes( message->kind ) + ( message->fragments ? 4 : nc_varint_bytes( message->bytes ) );
-}
-
-/* Writes the head directly before its data, so that the frame is contiguous. */
-static void nc_message_write_head( nc_message_t * message )
-{
-    nc_put_varint( nc_put_head( nc_message_data( message ) - message->head_bytes, message, 0 ), message->bytes );
 }
 
 /*  Does it fit into the packet, or its CANCEL, and may it be remembered? Only one fragment is remembered, and the last of
@@ -13263,15 +13247,9 @@ NC_COLD static void nc_build_cancel( struct netcode_messages_t * messages, nc_bu
                        nc_transfer_is_known( message ) ? 0 : nc_messages_cost( message->kind, message->bytes ) );
     build->last = NULL;
     build->asks = 1;
-    nc_build_carry( messages, build, message, handle, NC_CARRIED_CANCEL );
-}
-
-static uint32_t nc_messages_ack_bits( const struct netcode_messages_t * messages )
-{
-    uint32_t bits = 0;
-    for ( uint32_t below = 32; below > 0; below-- )
-        bits = bits << 1 | (uint32_t) nc_messages_had_number( messages, below );
-    return bits;
+    message->copied = message->is_cancelled == 2 ? message->copied : (uint32_t) messages->next_number;
+    message->is_cancelled = 2;
+    nc_build_carry( messages, build, message, handle, 0 );
 }
 
 /* Writes the received numbers that are beyond the ack bits, in runs, downwards. */
@@ -13375,7 +13353,7 @@ static void nc_build_refusals( const struct netcode_messages_t * messages, nc_bu
 }
 
 /*  How often small reliable messages are repeated: by the losses of the last few hundred packets in either direction,
-    because who sends little learns little of its own, and while a queue is so long that it may overflow. */
+    because a side that sends little measures little, and while a queue is so long that it may overflow. */
 static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages )
 {
     if ( messages->repeats != NETCODE_MESSAGES_REPEATS_ADAPTIVE )
@@ -13406,8 +13384,7 @@ static NC_INLINE uint32_t nc_messages_choose( const struct netcode_messages_t * 
     const nc_message_channel_t * champion = NULL;
     const nc_message_t * first = NULL;
     uint32_t best = 0;
-    for ( uint32_t queues = messages->queues; queues; queues &= queues - 1 ) {
-        uint32_t queue = nc_bits_lowest_of_word( queues );
+    for ( uint32_t queue = 0; queue < NC_QUEUES; queue++ )
         for ( uint32_t mask = masks[queue] & messages->active[queue]; mask; mask &= mask - 1 ) {
             const nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
             uint32_t handle = channel->queues[queue].head;
@@ -13422,7 +13399,6 @@ static NC_INLINE uint32_t nc_messages_choose( const struct netcode_messages_t * 
                 best = handle;
             }
         }
-    }
     return best;
 }
 
@@ -13459,8 +13435,8 @@ NC_COLD static void nc_message_drop_queued( struct netcode_messages_t * messages
 static int nc_message_is_far( const struct netcode_messages_t * messages, const nc_message_t * message )
 {
     const nc_message_channel_t * channel = &messages->channels[message->channel];
-    return message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED && channel->ordered_count &&
-           (uint16_t) ( channel->next_order - channel->first_order ) >= NC_MESSAGES_IDS;
+    return message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED && channel->next_order % 1024 == 0 &&
+           channel->ordered_count[channel->next_order / 1024 % 4] != 0;
 }
 
 /*  Is there credit for it? Small messages could spend each grant before a large one's whole cost is there: while one
@@ -13502,8 +13478,8 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
         messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
     nc_tree_insert( &messages->out, &messages->begun, handle, message->node.key );
     nc_message_insert( messages, handle, nc_message_queue( message ), 1 );
-    if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED && channel->ordered_count++ == 0 )
-        channel->first_order = (uint16_t) message->order;
+    if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
+        channel->ordered_count[message->order / 1024 % 4]++;
     channel->large_count += !is_prompt;
     if ( !is_prompt )
         messages->large_channels |= (uint32_t) 1 << message->channel;
@@ -13557,17 +13533,8 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
 
     if ( nc_kind_is_reliable( message->kind ) )
         nc_reliable_start( messages, handle );
-    if ( !message->fragments )
-        nc_message_write_head( message );
-}
-
-/* A lost message is sent again, or its CANCEL. */
-static void nc_message_resend( struct netcode_messages_t * messages, uint32_t handle )
-{
-    nc_message_t * message = nc_message_at( messages, handle );
-    messages->stats.reliable_retries_total += !message->is_cancelled;
-    message->born = messages->flight;
-    nc_message_move( messages, handle, NC_LIST_RELIABLE, 0 );
+    if ( !message->fragments ) /* directly before its data, so that the frame is contiguous */
+        nc_put_varint( nc_put_head( nc_message_data( message ) - message->head_bytes, message, 0 ), message->bytes );
 }
 
 /*  Takes the message that is next of these queues, and begins it, or begins it again. 0: there is none that may be sent,
@@ -13576,7 +13543,7 @@ static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_bu
                                uint32_t masks[NC_QUEUES], int bulk )
 {
     for ( uint32_t handle; ( handle = nc_messages_choose( messages, masks, bulk ) ) != 0; ) {
-        const nc_message_t * message = nc_message_at( messages, handle );
+        nc_message_t * message = nc_message_at( messages, handle );
         int is_begun = message->serial != 0;
         int may_leave = bulk || build->prompt || !message->fragments || message->is_cancelled;
         if ( !is_begun && nc_message_is_over( messages, handle ) )
@@ -13585,20 +13552,16 @@ static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_bu
                   ( is_begun || nc_message_may_start( messages, message, handle ) ) ) {
             if ( !is_begun )
                 nc_message_start( messages, handle );
-            else if ( message->list == NC_QUEUE_LOST )
-                nc_message_resend( messages, handle );
+            else if ( message->list == NC_QUEUE_LOST ) {
+                messages->stats.reliable_retries_total += !message->is_cancelled;
+                message->born = messages->flight;
+                nc_message_move( messages, handle, NC_LIST_RELIABLE, 0 );
+            }
             return handle;
         } else
             masks[message->list] &= ~( (uint32_t) 1 << message->channel );
     }
     return 0;
-}
-
-/* Have channels messages that wait for the window: large ones and streams, or some that are ordered? */
-static int nc_messages_have_bulk( const struct netcode_messages_t * messages )
-{
-    static const uint32_t masks[NC_QUEUES] = { 0, 0, UINT32_MAX, 0, 0, UINT32_MAX };
-    return nc_messages_choose( messages, masks, 1 ) != 0;
 }
 
 /*  Repeats small reliable messages of the last flights, so that one or two losses cost no round trip; and those that
@@ -13608,7 +13571,8 @@ static int nc_messages_have_bulk( const struct netcode_messages_t * messages )
 static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
-    int has_company = build->asks || ( build->bulk && nc_messages_have_bulk( messages ) );
+    static const uint32_t large[NC_QUEUES] = { 0, 0, UINT32_MAX, 0, 0, UINT32_MAX };
+    int has_company = build->asks || ( build->bulk && nc_messages_choose( messages, large, 1 ) );
     if ( !repeats || !build->reliable || ( messages->begun && !build->bulk && nc_messages_are_slow( messages ) ) )
         return;
 
@@ -13623,8 +13587,7 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
              message->is_cancelled || message->fragments ||
              ( message->most_repeats > 1 && !has_company ) ) /* no packet is sent for these only */
             continue;
-        if ( !nc_build_fits( build, message ) ||
-             2 * nc_carried_space( messages ) < NC_MESSAGES_CARRIED_MEAN * messages->window )
+        if ( !nc_build_fits( build, message ) || 4 * nc_carried_space( messages ) < messages->carried_count )
             return;
 
         nc_build_message( messages, build, handle, 1 );
@@ -13634,16 +13597,18 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
 
 /*  Messages in one piece, lost ones first, and a fragment of a prompt one, by priority and weight. Those that are queued
     begin only once the packet is full or the application has flushed them. */
-static void nc_build_prompt( struct netcode_messages_t * messages, nc_build_t * build )
+static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * build, int bulk )
 {
-    uint32_t masks[NC_QUEUES] = { 0 }, handle;
-    int is_flushed = messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES;
-    masks[NC_QUEUE_LOST] = build->reliable ? UINT32_MAX : 0;
-    masks[NC_QUEUE_UNRELIABLE] = is_flushed && build->unreliable ? UINT32_MAX : 0;
-    masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_WHOLE] = is_flushed && build->reliable ? UINT32_MAX : 0;
-    masks[NC_QUEUE_PROMPT] = build->prompt ? UINT32_MAX : 0;
+    uint32_t handle, flushed = messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES ? UINT32_MAX : 0;
+    uint32_t reliable_ones = build->reliable ? UINT32_MAX : 0, large = bulk && build->bulk ? UINT32_MAX : 0;
+    uint32_t masks[NC_QUEUES] = { reliable_ones,           build->unreliable ? flushed : 0, reliable_ones & flushed,
+                                  reliable_ones & flushed, build->prompt ? UINT32_MAX : 0,  0 };
+    if ( bulk ) {
+        memset( masks, 0, sizeof( masks ) );
+        masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_LARGE] = large;
+    }
 
-    while ( ( handle = nc_build_next( messages, build, masks, 0 ) ) != 0 ) {
+    while ( ( handle = nc_build_next( messages, build, masks, bulk ) ) != 0 ) {
         nc_message_t * message = nc_message_at( messages, handle );
         int reliable = nc_kind_is_reliable( message->kind ), remember = reliable || message->receipt;
         if ( message->is_cancelled )
@@ -13662,19 +13627,6 @@ static void nc_build_prompt( struct netcode_messages_t * messages, nc_build_t * 
     }
 }
 
-/* Fills the rest of the packet with a fragment of a transfer in flight, or of a new one with a better priority. */
-static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * build )
-{
-    uint32_t masks[NC_QUEUES] = { 0 };
-    masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_LARGE] = UINT32_MAX;
-    if ( !build->bulk || !build->tracked )
-        return;
-
-    uint32_t handle = nc_build_next( messages, build, masks, 1 );
-    if ( handle )
-        nc_build_fragment( messages, build, handle );
-}
-
 /* Is the oldest of the packets that are remembered still in flight, and no space left for another one? */
 static int nc_messages_is_full( const struct netcode_messages_t * messages )
 {
@@ -13682,12 +13634,12 @@ static int nc_messages_is_full( const struct netcode_messages_t * messages )
            nc_sent_at( messages, messages->sent_first )->flags & NC_SENT_IN_FLIGHT;
 }
 
-/*  Makes a quarter free for what is to be sent, as far as that is lost or overdue: the other side may have it, but it is
-    sent again. */
+/*  Keeps three quarters free for what is to be sent, as far as the rest is lost or overdue: the other side may have
+    that, but it is sent again. */
 static void nc_carried_make_space( struct netcode_messages_t * messages )
 {
     while ( messages->carried_first != messages->sent_end &&
-            4 * nc_carried_space( messages ) < NC_MESSAGES_CARRIED_MEAN * messages->window ) {
+            4 * nc_carried_space( messages ) < 3 * messages->carried_count ) {
         uint32_t flags = nc_sent_at( messages, messages->carried_first )->flags;
         if ( ( flags & ( NC_SENT_IN_FLIGHT | NC_SENT_OVERDUE ) ) == NC_SENT_IN_FLIGHT )
             return;
@@ -13727,27 +13679,13 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     build->unreliable =
         free_rate || within_least || ( behind ? open : messages->paced > -most && ( !adaptive || in_flight < window ) );
     build->reliable = free_rate || ( behind ? within_least || open : messages->urgent > -most );
-    /* While nothing is acknowledged, no fragments leave: a probe's ack tells which were lost. */
+    /* While nothing is acknowledged, no fragments leave: a probe's ack reports which were lost. */
     int least = within_least && messages->fragments_in_flight == 0, silent = adaptive && messages->timeouts;
     build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE || ( ( open || least ) && !silent );
     build->prompt = build->reliable && !silent && ( !adaptive || !messages->large_channels || open || least );
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
     build->has_long_acks = build->at != head_end;
-}
-
-static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * build )
-{
-    nc_build_control( messages, build );
-    nc_build_prompt( messages, build );
-    nc_build_repeats( messages, build );
-    nc_build_bulk( messages, build );
-    if ( messages->probe_due && !build->asks ) {
-        messages->ping_due = 1;
-        nc_build_control( messages, build );
-    }
-    messages->stats.probes += (uint64_t) messages->probe_due;
-    messages->probe_due = 0;
 }
 
 static void nc_build_remember( struct netcode_messages_t * messages, const nc_build_t * build, uint32_t bytes )
@@ -13808,11 +13746,14 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
     flags |= build->delay ? NC_MESSAGES_ACK_DELAY : 0;
     flags |= asks ? NC_MESSAGES_PLEASE_ACK : 0;
 
+    uint32_t bits = 0;
+    for ( uint32_t below = 32; acks && below > 0; below-- )
+        bits = bits << 1 | (uint32_t) nc_messages_had_number( messages, below );
     uint8_t * at = build->start;
     *at++ = (uint8_t) flags;
     at = nc_put_number( at, (uint32_t) messages->next_number, 2 );
     at = nc_put_number( at, acks ? (uint32_t) messages->newest_received : 0, 2 );
-    at = nc_put_number( at, acks ? nc_messages_ack_bits( messages ) : 0, 4 );
+    at = nc_put_number( at, bits, 4 );
     if ( build->delay ) {
         double delay = nc_real_smaller( ( messages->now - messages->newest_time ) * 1e4, 65535.0 );
         nc_put_number( at, (uint32_t) nc_real_larger( delay, 0.0 ), 2 );
@@ -13852,7 +13793,7 @@ typedef struct {
     int fragments, waits;    /* how many; the peer is to repeat the packet, because something of it has no room yet */
     nc_acks_t acks;
     int64_t newest_id; /* ids are near it, before any frame of the packet changes it */
-    int64_t number, acked;
+    int64_t number;
     int asks, frame_count;
     uint32_t duplicates;                          /* messages received before */
     uint16_t frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where those to be stored begin; each has 2 bytes at least */
@@ -13980,9 +13921,7 @@ static int nc_order_was_received( const struct netcode_messages_t * messages, co
 /* What it needs of the receive buffer: its head, its data or the stream's functions, and bits for fragments. */
 static uint32_t nc_arrived_bytes( int kind, uint32_t bytes )
 {
-    uint32_t fragments = nc_fragments_in_flight( nc_fragments_of( kind, bytes ) );
-    uint32_t data = kind == NETCODE_MESSAGE_STREAM ? (uint32_t) sizeof( nc_stream_t ) : bytes;
-    return (uint32_t) sizeof( nc_arrived_t ) + data + ( fragments + 7 ) / 8;
+    return (uint32_t) sizeof( nc_arrived_t ) + nc_messages_cost( kind, bytes ) - NC_MESSAGES_COST;
 }
 
 /* A further fragment of a message must be as the first one that arrived. */
@@ -14013,17 +13952,15 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
     uint32_t partial = fragment ? nc_partial_find( messages, frame->id ) : 0;
     if ( partial && !nc_frame_fits( nc_arrived_at( messages, partial ), frame ) )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
-    if ( !partial && ( frame->known || nc_messages_had( messages, id ) ) ) {
-        plan->duplicates++;
-        return NC_FRAME_IS_DONE;
-    }
-    if ( !partial && frame->index >= NC_MESSAGES_FRAGMENTS )
+    int is_old = !partial && ( frame->known || nc_messages_had( messages, id ) );
+    if ( !is_old && !partial && frame->index >= NC_MESSAGES_FRAGMENTS )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
-    if ( ( !partial && id > messages->newest_id + NC_MESSAGES_IDS ) ||
-         ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
-           (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order ) >= NC_MESSAGES_IDS ) )
+    if ( !is_old &&
+         ( ( !partial && id > messages->newest_id + NC_MESSAGES_IDS ) ||
+           ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
+             (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order ) >= NC_MESSAGES_IDS ) ) )
         return NETCODE_MESSAGES_DROP_WINDOW;
-    if ( nc_order_was_received( messages, frame ) ) {
+    if ( is_old || nc_order_was_received( messages, frame ) ) {
         plan->duplicates++;
         return NC_FRAME_IS_DONE;
     }
@@ -14083,10 +14020,7 @@ static void nc_arrived_free( struct netcode_messages_t * messages, uint32_t hand
 static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t handle )
 {
     nc_arrived_at( messages, handle )->next = 0;
-    if ( messages->ready_tail )
-        nc_arrived_at( messages, messages->ready_tail )->next = handle;
-    else
-        messages->ready_head = handle;
+    *( messages->ready_head ? &nc_arrived_at( messages, messages->ready_tail )->next : &messages->ready_head ) = handle;
     messages->ready_tail = handle;
 }
 
@@ -14140,6 +14074,10 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
     uint32_t fragments = nc_fragments_of( frame->kind, frame->bytes );
     if ( !handle )
         return 0;
+    if ( id >= 0 ) {
+        nc_bit_take( messages->ids, &messages->newest_id, id, NC_MESSAGES_IDS );
+        messages->credit_received += nc_messages_cost( frame->kind, frame->bytes );
+    }
 
     nc_arrived_t * arrived = nc_arrived_at( messages, handle );
     arrived->bytes = frame->bytes;
@@ -14220,10 +14158,8 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
     uint32_t handle = nc_partial_find( messages, frame->id ), index = frame->index;
     int begins = !handle;
     if ( begins ) {
-        nc_bit_take( messages->ids, &messages->newest_id, id, NC_MESSAGES_IDS );
         handle = nc_arrived_make( messages, frame, id );
         nc_tree_insert( &messages->in, &messages->partial, handle, frame->id );
-        messages->credit_received += nc_messages_cost( frame->kind, frame->bytes );
     }
 
     nc_arrived_t * arrived = nc_arrived_at( messages, handle );
@@ -14253,27 +14189,21 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
 static void nc_messages_take_message( struct netcode_messages_t * messages, const nc_frame_t * frame,
                                       const nc_plan_t * plan )
 {
-    int fragment = frame->type == -2;
-    int64_t id = nc_messages_near( plan->newest_id, frame->id );
-    uint32_t handle;
+    int fragment = frame->type == -2, reliable = nc_kind_is_reliable( frame->kind );
+    int64_t id = reliable ? nc_messages_near( plan->newest_id, frame->id ) : -1;
 
-    if ( !nc_kind_is_reliable( frame->kind ) ) {
-        handle = plan->room ? nc_arrived_make( messages, frame, -1 ) : 0;
+    if ( reliable && ( ( ( frame->known || nc_messages_had( messages, id ) ) &&
+                         !( fragment && nc_partial_find( messages, frame->id ) ) ) ||
+                       nc_order_was_received( messages, frame ) ) )
+        messages->stats.messages_duplicate++; /* perhaps it was in this packet before */
+    else if ( fragment )
+        nc_messages_take_fragment( messages, frame, id, plan->number );
+    else {
+        uint32_t handle = reliable || plan->room ? nc_arrived_make( messages, frame, id ) : 0;
         if ( handle )
             nc_arrived_deliver( messages, handle, plan->number );
         else
             messages->stats.messages_unstored++;
-    } else if ( ( ( frame->known || nc_messages_had( messages, id ) ) &&
-                  !( fragment && nc_partial_find( messages, frame->id ) ) ) ||
-                nc_order_was_received( messages, frame ) )
-        messages->stats.messages_duplicate++; /* it was in this packet before */
-    else if ( fragment )
-        nc_messages_take_fragment( messages, frame, id, plan->number );
-    else {
-        nc_bit_take( messages->ids, &messages->newest_id, id, NC_MESSAGES_IDS );
-        messages->credit_received += nc_messages_cost( frame->kind, frame->bytes );
-        handle = nc_arrived_make( messages, frame, id );
-        nc_arrived_deliver( messages, handle, plan->number );
     }
 }
 
@@ -14365,8 +14295,7 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
         int64_t newest = (int64_t) messages->next_number - 1, acked = nc_messages_near( newest, ack );
         if ( acked > newest || acked < 0 || ( acked < 32 && acks->bits >> acked ) )
             return NETCODE_MESSAGES_DROP_ACK;
-        acks->ack = (uint32_t) acked;
-        plan->acked = acked;
+        acks->ack = (uint32_t) ( acks->number = acked );
     }
     return NETCODE_MESSAGES_DROP_NONE;
 }
@@ -14375,7 +14304,7 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
 static int nc_messages_acks_skipped( const struct netcode_messages_t * messages, const nc_plan_t * plan )
 {
     const nc_acks_t * acks = &plan->acks;
-    uint64_t acked = (uint64_t) plan->acked, newest = messages->next_number / NC_MESSAGES_BLOCK;
+    uint64_t acked = (uint64_t) acks->number, newest = messages->next_number / NC_MESSAGES_BLOCK;
     uint64_t below = acks->count ? acks->low[acks->count - 1] : 32, first = acked < below ? 0 : acked - below;
     uint64_t block = acked / NC_MESSAGES_BLOCK, blocks = acks->valid ? block - first / NC_MESSAGES_BLOCK + 1 : 0;
     for ( ; blocks-- && newest - block < NC_MESSAGES_BLOCKS; block-- ) {
@@ -14404,7 +14333,7 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
     if ( reason > NETCODE_MESSAGES_DROP_NONE )
         return reason;
 
-    if ( plan->acks.count && plan->acked < (int64_t) plan->acks.low[plan->acks.count - 1] )
+    if ( plan->acks.count && plan->acks.number < (int64_t) plan->acks.low[plan->acks.count - 1] )
         return NETCODE_MESSAGES_DROP_ACK;
     if ( nc_messages_acks_skipped( messages, plan ) ) {
         nc_messages_break( messages, NETCODE_MESSAGES_REASON_FORGED_ACK ); /* none of its acks can be trusted */
@@ -14444,9 +14373,11 @@ static void nc_messages_take_number( struct netcode_messages_t * messages, int64
 /* ---- the object's life ---- */
 
 typedef struct {
-    uint32_t channels, window, max_send, max_receive, out_bytes, in_bytes;
+    uint32_t channels, window, carried, max_send, max_receive, out_bytes, in_bytes;
     size_t channels_at, sent_at, carried_at, known_at, out_at, in_at, bytes;
 } nc_messages_layout_t;
+
+static const struct netcode_messages_config_t nc_messages_defaults = { 0 };
 
 static uint32_t nc_or_default( int value, uint32_t otherwise )
 {
@@ -14500,7 +14431,10 @@ NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t *
     for ( layout->window = NC_MESSAGES_LEAST_WINDOW; layout->window < window; )
         layout->window *= 2;
     uint32_t sent_bytes = layout->window * (uint32_t) sizeof( nc_sent_t ), known_bytes = NC_MESSAGES_IDS / 8;
-    uint32_t carried_bytes = NC_MESSAGES_CARRIED_MEAN * layout->window * (uint32_t) sizeof( nc_carried_t );
+    layout->carried = NC_MESSAGES_CARRIED_MEAN * layout->window;
+    if ( layout->carried < NC_MESSAGES_CARRIED_LEAST )
+        layout->carried = NC_MESSAGES_CARRIED_LEAST;
+    uint32_t carried_bytes = layout->carried * (uint32_t) sizeof( nc_carried_t );
     uint32_t all_bytes = sent_bytes + carried_bytes + known_bytes;
     layout->out_bytes = layout->out_bytes < least + all_bytes ? least : layout->out_bytes - all_bytes;
 
@@ -14558,10 +14492,8 @@ NETCODE_API void netcode_default_messages_config( struct netcode_messages_config
 
 NETCODE_API size_t netcode_messages_memory( const struct netcode_messages_config_t * config )
 {
-    struct netcode_messages_config_t defaults;
     nc_messages_layout_t layout;
-    memset( &defaults, 0, sizeof( defaults ) );
-    return nc_messages_lay_out( config ? config : &defaults, &layout ) ? layout.bytes : 0;
+    return nc_messages_lay_out( config ? config : &nc_messages_defaults, &layout ) ? layout.bytes : 0;
 }
 
 NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
@@ -14579,6 +14511,7 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
 
     messages->channel_count = (int) layout->channels;
     messages->window = layout->window;
+    messages->carried_count = layout->carried;
     messages->max_send_bytes = layout->max_send;
     messages->max_receive_bytes = layout->max_receive;
     messages->accept_stream_function = config->accept_stream_function;
@@ -14612,11 +14545,9 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
 NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct netcode_messages_config_t * config,
                                                                  double time )
 {
-    struct netcode_messages_config_t defaults;
     nc_messages_layout_t layout;
-    memset( &defaults, 0, sizeof( defaults ) );
     if ( !config )
-        config = &defaults;
+        config = &nc_messages_defaults;
     NC_CHECK( ( config->allocate_function == NULL ) == ( config->free_function == NULL ), NULL );
 
     if ( !nc_messages_lay_out( config, &layout ) )
@@ -14632,7 +14563,7 @@ NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct ne
     return messages;
 }
 
-/* The connection has ended: the application hears of streams that were not complete. */
+/* The connection has ended: the application is notified of streams that were not complete. */
 NC_COLD static void nc_messages_end_streams( struct netcode_messages_t * messages )
 {
     messages->is_busy = 1;
@@ -14655,28 +14586,19 @@ NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages 
         free( messages );
 }
 
-/* Wipes the data of messages to the last peer; only their receipts are kept. */
-NC_COLD static void nc_messages_wipe_sent( struct netcode_messages_t * messages )
-{
-    for ( uint32_t handle = messages->event_head; handle; handle = nc_message_at( messages, handle )->next_event ) {
-        nc_message_t * message = nc_message_at( messages, handle );
-        size_t bytes = nc_heap_size( &messages->out, handle ) - sizeof( nc_block_t ) - sizeof( *message );
-        nc_crypto_wipe( nc_message_data( message ), bytes );
-    }
-    nc_heap_wipe_free( &messages->out );
-}
-
 NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time )
 {
     NC_CHECK( messages != NULL && !messages->is_busy, NC_NOTHING );
     nc_messages_check( messages );
     nc_messages_end_streams( messages );
-    for ( int i = 0; i <= NC_QUEUES * messages->channel_count; i++ )
-        while ( nc_messages_list( messages, i )->head )
-            nc_message_finish( messages, nc_messages_list( messages, i )->head, NETCODE_MESSAGES_EVENT_LOST );
-    while ( messages->sent_first != messages->sent_end )
-        nc_sent_drop( messages );
-    nc_messages_wipe_sent( messages );
+    for ( uint32_t at = 0, handle; ( handle = nc_heap_next( &messages->out, &at ) ) != 0; ) {
+        nc_message_t * message = nc_message_at( messages, handle );
+        size_t head = sizeof( nc_block_t ) + sizeof( *message );
+        nc_crypto_wipe( nc_message_data( message ), nc_heap_size( &messages->out, handle ) - head );
+        if ( message->serial || message->list != NC_LIST_NONE )
+            nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
+    } /* only receipts are kept, until their events are read */
+    nc_heap_wipe_free( &messages->out );
 
     size_t from = offsetof( struct netcode_messages_t, now );
     double last = messages->caller_time;
@@ -14818,8 +14740,6 @@ NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, 
 
     nc_arrived_t * arrived = nc_arrived_at( messages, messages->in.fixed );
     messages->ready_head = arrived->next;
-    if ( !messages->ready_head )
-        messages->ready_tail = 0;
 
     message->channel = arrived->channel;
     message->kind = arrived->kind;
@@ -14847,8 +14767,6 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
         return 0;
     nc_message_t * message = nc_message_at( messages, handle );
     messages->event_head = message->next_event;
-    if ( !messages->event_head )
-        messages->event_tail = 0;
 
     event->type = message->event;
     event->channel = message->channel;
@@ -14871,8 +14789,23 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
 
 /*  Counts a dropped packet. What can not be used at all goes on in the next packets, so both sides find out. While
     it is broken, each packet shows that the other side may not know. */
-NC_COLD static void nc_messages_count_drop( struct netcode_messages_t * messages, int reason )
+NC_COLD static void nc_messages_count_drop( struct netcode_messages_t * messages, int reason, const uint8_t * packet,
+                                            int bytes )
 {
+    nc_source_t source = { packet + NC_MESSAGES_FIXED_HEADER, packet + bytes, 0 };
+    nc_frame_t frame;
+    nc_acks_t acks;
+    int is_first =
+        bytes > NC_MESSAGES_FIXED_HEADER && !( packet[0] & ( NC_MESSAGES_ACK_VALID | NC_MESSAGES_ACK_DELAY ) );
+    if ( is_first && reason == NETCODE_MESSAGES_DROP_BROKEN )
+        messages->peer_is_broken |= *source.at == NC_FRAME_BROKEN;
+    if ( is_first && reason == NETCODE_MESSAGES_DROP_DUPLICATE && *source.at == NC_FRAME_LIMIT &&
+         messages->peer_channels ) {
+        nc_frame_read( &source, &frame, &acks );
+        if ( !source.failed && frame.order != messages->peer_epoch )
+            nc_messages_break( messages, NETCODE_MESSAGES_REASON_OUT_OF_STEP );
+    }
+
     messages->stats.drops[reason]++;
     if ( reason == NETCODE_MESSAGES_DROP_CHANNEL )
         nc_messages_break( messages, NETCODE_MESSAGES_REASON_CHANNEL );
@@ -14896,25 +14829,6 @@ NC_COLD static void nc_stream_refused( struct netcode_messages_t * messages, uin
         nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
 }
 
-/*  A reset of the other side alone begins with a LIMIT of another epoch, in a packet whose number was here before.
-    And BROKEN is not to be answered with BROKEN. */
-NC_COLD static void nc_messages_check_drop( struct netcode_messages_t * messages, int reason, const uint8_t * packet,
-                                            int bytes )
-{
-    nc_source_t source = { packet + NC_MESSAGES_FIXED_HEADER, packet + bytes, 0 };
-    nc_frame_t frame;
-    nc_acks_t acks;
-    if ( bytes <= NC_MESSAGES_FIXED_HEADER || packet[0] & ( NC_MESSAGES_ACK_VALID | NC_MESSAGES_ACK_DELAY ) )
-        return;
-    if ( reason == NETCODE_MESSAGES_DROP_BROKEN )
-        messages->peer_is_broken |= *source.at == NC_FRAME_BROKEN;
-    if ( reason == NETCODE_MESSAGES_DROP_DUPLICATE && *source.at == NC_FRAME_LIMIT && messages->peer_channels ) {
-        nc_frame_read( &source, &frame, &acks );
-        if ( !source.failed && frame.order != messages->peer_epoch )
-            nc_messages_break( messages, NETCODE_MESSAGES_REASON_OUT_OF_STEP );
-    }
-}
-
 NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * messages, const uint8_t * packet,
                                                  int bytes )
 {
@@ -14928,10 +14842,8 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     int reason = bytes > NETCODE_MAX_PACKET_SIZE ? (int) NETCODE_MESSAGES_DROP_HEADER
                  : messages->broken              ? (int) NETCODE_MESSAGES_DROP_BROKEN
                                                  : nc_messages_check_packet( messages, &source, &plan );
-    if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
-        nc_messages_check_drop( messages, reason, packet, bytes );
-        nc_messages_count_drop( messages, reason );
-    }
+    if ( reason != NETCODE_MESSAGES_DROP_NONE )
+        nc_messages_count_drop( messages, reason, packet, bytes );
     if ( reason != NETCODE_MESSAGES_DROP_NONE && reason != NETCODE_MESSAGES_DROP_NO_ROOM )
         return reason;
 
@@ -14972,8 +14884,18 @@ static int nc_build_packet( struct netcode_messages_t * messages, nc_build_t * b
     nc_build_begin( messages, build, packet );
     const uint8_t * empty = build->at;
     messages->is_busy = 1;
-    if ( messages->probe_due || nc_messages_gap( messages ) < NC_MESSAGES_AHEAD )
-        nc_build_fill( messages, build );
+    if ( messages->probe_due || nc_messages_gap( messages ) < NC_MESSAGES_AHEAD ) {
+        nc_build_control( messages, build );
+        nc_build_queues( messages, build, 0 );
+        nc_build_repeats( messages, build );
+        nc_build_queues( messages, build, 1 );
+        if ( messages->probe_due && !build->asks ) {
+            messages->ping_due = 1;
+            nc_build_control( messages, build );
+        }
+        messages->stats.probes += (uint64_t) messages->probe_due;
+        messages->probe_due = 0;
+    }
     messages->is_busy = 0;
     return build->at == empty;
 }

@@ -24,7 +24,7 @@ static nc_build_t build;
 static void any_carried( void )
 {
     messages.carried = carried;
-    messages.window = 2 * NC_MESSAGES_CARRIED / NC_MESSAGES_CARRIED_MEAN;
+    messages.carried_count = 2 * NC_MESSAGES_CARRIED;
     messages.carried_end = any_u32();
     build.count = any_below( NC_MESSAGES_CARRIED + 1 );
     build.most_carried = any_below( NC_MESSAGES_CARRIED + 1 );
@@ -319,8 +319,7 @@ void prove_messages_carry( void )
 {
     nc_message_t the_message, *message = &the_message;
     uint32_t handle = 1 + any_below( NC_CARRIED_HANDLE ), before = any_below( NC_MESSAGES_CARRIED );
-    const uint32_t whats[] = { 0, NC_CARRIED_CANCEL, NC_CARRIED_FRAGMENT };
-    uint32_t what = whats[any_below( 3 )];
+    uint32_t what = any_int() ? NC_CARRIED_FRAGMENT : 0;
     nc_carried_t entry = { any_u32(), any_u32() };
     any_carried();
     message->serial = any_u32();

@@ -1313,6 +1313,7 @@ TEST( messages_reset )
     messages_skip_nothing( m ); /* which it skips is drawn anew */
     messages_skip_nothing( fresh );
     m->epoch = fresh->epoch;
+    m->event_tail = fresh->event_tail; /* of no use without a head */
     size_t from = offsetof( struct netcode_messages_t, out );
     CHECK_MEM( (const uint8_t *) m + from, (const uint8_t *) fresh + from, sizeof( *m ) - from );
     CHECK_MEM( m->channels, fresh->channels, (size_t) m->channel_count * sizeof( *m->channels ) );

@@ -617,6 +617,23 @@ TEST( messages_given_up_and_there )
     }
 }
 
+/* A CANCEL may have overtaken the message: that both arrived does not show that it was delivered, and nothing is reported. */
+TEST( messages_given_up_and_overtaken )
+{
+    for ( int overtaken = 0; overtaken < 2; overtaken++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 2, 0 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.01, 7 );
+        sender_tick( m, 0.0, &seen );
+        sender_tick( m, 0.02, &seen );
+        CHECK( seen_count( &seen, 0x27, 0 ) == 1 && sender_event( m ) == 70 + NETCODE_MESSAGES_EVENT_LOST );
+        sender_acks( m, overtaken, (uint32_t) overtaken );
+        CHECK_EQ( sender_event( m ), overtaken ? 0 : 70 + NETCODE_MESSAGES_EVENT_SPURIOUS );
+        CHECK_EQ( heap_blocks( &m->out ), 0 );
+        sender_close( m );
+    }
+}
+
 /*  Where there is no space to remember what a packet has, nothing is sent that might have to be sent again. What is overdue makes
     space, and is sent again in its place. */
 TEST( messages_what_can_not_be_remembered_waits )
@@ -626,6 +643,7 @@ TEST( messages_what_can_not_be_remembered_waits )
     m->repeats = NETCODE_MESSAGES_REPEATS_NEVER;
     m->stats.rtt = 0.1;
     m->peer_delay = 0.0;
+    m->carried_count = 64;
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 2000, 0.0, 0 );
     CHECK_EQ( messages_drain( m, 0.005 ), 2 );
     for ( int i = 0; i < 100; i++ )

@@ -510,7 +510,7 @@ TEST( messages_streams_that_can_not_be )
     while ( ( answer = netcode_messages_send_stream( m, &stream ) ) == NETCODE_OK )
         count++;
     CHECK_EQ( answer, NETCODE_MESSAGES_FULL );
-    CHECK_EQ( count, 11 );                                             /* each keeps a byte for 4,096 fragments */
+    CHECK_EQ( count, 11 ); /* each keeps a byte for 4,096 fragments */
     while ( netcode_messages_send( m, 0, NETCODE_MESSAGE_RELIABLE, flow_data, 10 ) == NETCODE_OK )
         ;
     CHECK_GE( m->out.bytes - m->out.used - 4 * m->out.handles, m->out.bytes / 64 );

@@ -187,6 +187,25 @@ TEST( messages_ordered_ones_do_not_run_away_from_a_transfer )
     }
 }
 
+/* One ordered message in fragments is always in flight: 4,096 orders later nothing waits. */
+TEST( messages_guarantee_no_pause_after_4096_orders )
+{
+    struct link_t link;
+    link_open( &link, NULL, 1, 0.1, 0.0 );
+    for ( int tick = 0; tick < 400; tick++ ) {
+        for ( int k = 0; k < 30; k++ )
+            CHECK_EQ( netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data,
+                                             k ? 24 : 2000 ),
+                      NETCODE_OK );
+        link_tick( &link );
+        messages_read( link.ends[1] );
+        if ( tick > 60 )
+            CHECK_LE( link.ends[0]->channels[0].queues[NC_QUEUE_IN_ORDER].count, 0 );
+    }
+    CHECK_GT( link.ends[0]->channels[0].next_order, 11000 );
+    link_close( &link );
+}
+
 /*  A message in fragments of which one was acknowledged does not keep others waiting, however far they are ahead. Their ids run over
     and leave out those of all that is in flight. */
 TEST( messages_ids_leave_out_those_in_flight )
