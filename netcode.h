@@ -11754,17 +11754,17 @@ typedef struct {
 } nc_message_list_t;
 
 /*  The lists that a message may be in, one at a time. A channel has queues of those that have something to send: what
-    was lost; unreliable; ordered and sequenced; other reliable ones in one piece, in a few fragments, and larger ones
-    and streams. Those in fragments that were begun are first in the last two. Reliable
-    ones that were sent, and have nothing to send until an ack or a loss, are in one list for all channels, in the order
-    of sending; unreliable ones that were sent are in none. */
+    was lost; unreliable; of a few fragments; larger ones and streams; ordered and sequenced ones that were not begun;
+    other reliable ones in one piece. Those in fragments that were begun are first in their queues, and go on before
+    the next one begins. Reliable ones that were sent, and have nothing to send until an ack or a loss, are in one list
+    for all channels, in the order of sending; unreliable ones that were sent are in none. */
 enum {
     NC_QUEUE_LOST,
     NC_QUEUE_UNRELIABLE,
-    NC_QUEUE_IN_ORDER,
-    NC_QUEUE_WHOLE,
     NC_QUEUE_PROMPT,
     NC_QUEUE_LARGE,
+    NC_QUEUE_IN_ORDER,
+    NC_QUEUE_WHOLE,
     NC_QUEUES,
     NC_LIST_RELIABLE = NC_QUEUES,
     NC_LIST_NONE
@@ -13571,7 +13571,7 @@ static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_bu
 static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
-    static const uint32_t large[NC_QUEUES] = { 0, 0, UINT32_MAX, 0, 0, UINT32_MAX };
+    static const uint32_t large[NC_QUEUES] = { 0, 0, 0, UINT32_MAX, UINT32_MAX, 0 };
     int has_company = build->asks || ( build->bulk && nc_messages_choose( messages, large, 1 ) );
     if ( !repeats || !build->reliable || ( messages->begun && !build->bulk && nc_messages_are_slow( messages ) ) )
         return;
@@ -13601,8 +13601,12 @@ static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * 
 {
     uint32_t handle, flushed = messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES ? UINT32_MAX : 0;
     uint32_t reliable_ones = build->reliable ? UINT32_MAX : 0, large = bulk && build->bulk ? UINT32_MAX : 0;
-    uint32_t masks[NC_QUEUES] = { reliable_ones,           build->unreliable ? flushed : 0, reliable_ones & flushed,
-                                  reliable_ones & flushed, build->prompt ? UINT32_MAX : 0,  0 };
+    uint32_t masks[NC_QUEUES] = { reliable_ones,
+                                  build->unreliable ? flushed : 0,
+                                  build->prompt ? UINT32_MAX : 0,
+                                  0,
+                                  reliable_ones & flushed,
+                                  reliable_ones & flushed };
     if ( bulk ) {
         memset( masks, 0, sizeof( masks ) );
         masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_LARGE] = large;
@@ -14930,7 +14934,7 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     }
     const uint32_t * active = messages->active;
     int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] ) != 0;
-    static const uint32_t reliable[NC_QUEUES] = { UINT32_MAX, 0, UINT32_MAX, UINT32_MAX, UINT32_MAX, 0 };
+    static const uint32_t reliable[NC_QUEUES] = { UINT32_MAX, 0, UINT32_MAX, 0, UINT32_MAX, UINT32_MAX };
     if ( nc_messages_are_behind( messages ) &&
          ( build.reliable ? nothing : !nc_messages_choose( messages, reliable, 0 ) ) )
         messages->controller.full_rounds =

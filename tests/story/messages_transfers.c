@@ -187,6 +187,25 @@ TEST( messages_ordered_ones_do_not_run_away_from_a_transfer )
     }
 }
 
+/* Of two messages that were queued at once, one is sent in full before the next begins: else a sequenced one would outdate it. */
+TEST( messages_one_goes_on_before_the_next_begins )
+{
+    for ( int bytes = 2000; bytes <= 6000; bytes += 4000 ) {
+        struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+        struct seen_t seen;
+        int before = 0;
+        for ( int i = 0; i < 3; i++ )
+            sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_SEQUENCED, bytes, 0.0, 0 );
+        netcode_messages_update( m, 0.0 );
+        while ( seen_next( &seen, m ) > 0 ) {
+            CHECK_GE( seen.frames[0].id, before );
+            before = seen.frames[0].id;
+        }
+        CHECK_EQ( before, 2 );
+        sender_close( m );
+    }
+}
+
 /* One ordered message in fragments is always in flight: 4,096 orders later nothing waits. */
 TEST( messages_guarantee_no_pause_after_4096_orders )
 {
