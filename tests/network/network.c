@@ -579,7 +579,7 @@ static void overload( void )
     }
     report( gate_least( (double) least, 95000, 95000 ),
             "overload: messages of 64 bytes in 60 s, of 500 kB/s offered to 125 kB/s" );
-    report( gate_most( most, 5, 15 ), "overload: packets lost, in percent" );
+    report( gate_most( most, 5, 8 ), "overload: packets lost, in percent" );
 }
 
 typedef struct {
