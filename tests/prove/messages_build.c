@@ -101,7 +101,7 @@ void prove_messages_build_message( void )
     int kind = message->kind;
     int remember = nc_kind_is_reliable( kind ) || message->receipt != 0;
     GIVEN( kind != NETCODE_MESSAGE_STREAM );
-    nc_message_write_head( message );
+    nc_put_varint( nc_put_head( nc_message_data( message ) - message->head_bytes, message, 0 ), message->bytes );
     GIVEN( nc_build_fits( &build, message ) );
     nc_build_message( &messages, &build, HANDLE, remember );
     CLAIM( build.at <= build.end && build.last == build.start );
