@@ -14381,8 +14381,6 @@ typedef struct {
     size_t channels_at, sent_at, carried_at, known_at, out_at, in_at, bytes;
 } nc_messages_layout_t;
 
-static const struct netcode_messages_config_t nc_messages_defaults = { 0 };
-
 static uint32_t nc_or_default( int value, uint32_t otherwise )
 {
     return value > 0 ? (uint32_t) value : otherwise;
@@ -14496,8 +14494,10 @@ NETCODE_API void netcode_default_messages_config( struct netcode_messages_config
 
 NETCODE_API size_t netcode_messages_memory( const struct netcode_messages_config_t * config )
 {
+    struct netcode_messages_config_t defaults;
     nc_messages_layout_t layout;
-    return nc_messages_lay_out( config ? config : &nc_messages_defaults, &layout ) ? layout.bytes : 0;
+    memset( &defaults, 0, sizeof( defaults ) );
+    return nc_messages_lay_out( config ? config : &defaults, &layout ) ? layout.bytes : 0;
 }
 
 NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
@@ -14549,9 +14549,11 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
 NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct netcode_messages_config_t * config,
                                                                  double time )
 {
+    struct netcode_messages_config_t defaults;
     nc_messages_layout_t layout;
+    memset( &defaults, 0, sizeof( defaults ) );
     if ( !config )
-        config = &nc_messages_defaults;
+        config = &defaults;
     NC_CHECK( ( config->allocate_function == NULL ) == ( config->free_function == NULL ), NULL );
 
     if ( !nc_messages_lay_out( config, &layout ) )
