@@ -484,7 +484,7 @@
                  A share for each channel: unreliable messages, and RELIABLE ones of up to 4672 bytes, never wait for
                  larger ones of their channel, nor do ordered ones for its streams. What is larger waits for what its
                  own channel began before: give streams a channel of their own. A channel that is filled until FULL
-                 leaves a 64th of the send buffer to the others, of which the first gets half: 4 KB by default.
+                 leaves a 32nd of the send buffer to the others, of which the first gets half: 8 KB by default.
                  No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds;
                  within 20 s if the other side uses another version, or was reset alone. (In the first seconds of a
                  connection, a reset of one side alone can go unnoticed if its first packet is lost.)
@@ -493,7 +493,7 @@
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that
                  is given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
     memory       3.0 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
-                 and 80 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at
+                 and 96 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at
                  the least); parts that no message has needed use no pages of the system. A side that only sends large
                  messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and
                  a buffer may be for one. reset and destroy wipe what was used. A message that is larger than the other
@@ -1422,7 +1422,7 @@ struct netcode_messages_config_t {
     int channels;                                                  /* 1 to 32; 32 */
     int max_message_bytes;    /* either way, up to NETCODE_MESSAGES_MAX_BYTES; 262144 */
     int send_buffer_bytes;    /* messages queued or not yet acknowledged, and what packets in flight have; by default
-                                 2 x max_send_message_bytes, and 80 KiB or a quarter of one more; at least one of them and
+                                 2 x max_send_message_bytes, and 96 KiB or a quarter of one more; at least one of them and
                                  half of it below 128 KiB, 64 KiB below 512 KiB, else an eighth; 32 KiB in any case */
     int receive_buffer_bytes; /* messages that wait to be read or to be completed; the same for the receiving limit */
     int window_packets;       /* packets in flight, 16 to 4096; 1024, or fewer for a small send buffer: 64 for 32 KiB;
@@ -14394,7 +14394,7 @@ static size_t nc_round_up( size_t bytes )
 /* A buffer's bytes: by default there is space for two of the largest messages. */
 static uint32_t nc_messages_buffer( int value, uint32_t largest, uint32_t * least )
 {
-    uint32_t bytes = nc_or_default( value, 2 * largest + ( largest < 327680 ? 81920 : largest / 4 ) );
+    uint32_t bytes = nc_or_default( value, 2 * largest + ( largest < 393216 ? 98304 : largest / 4 ) );
     *least = largest + ( largest < 131072 ? largest / 2 : largest < 524288 ? 65536 : largest / 8 );
     if ( *least < NC_MESSAGES_LEAST_BUFFER )
         *least = NC_MESSAGES_LEAST_BUFFER;
@@ -14631,7 +14631,7 @@ static int nc_kind_upgrade( int kind )
                                                           : kind;
 }
 
-/*  Queues a message of so many bytes; the data of a stream's are its functions, and it has a tag. The last 1/64 of the
+/*  Queues a message of so many bytes; the data of a stream's are its functions, and it has a tag. The last 1/32 of the
     buffer is for channels that have less in it than would be free: so one that is filled leaves something to the
     others. */
 static int nc_messages_enqueue( struct netcode_messages_t * messages, const struct netcode_message_t * message,
@@ -14650,7 +14650,7 @@ static int nc_messages_enqueue( struct netcode_messages_t * messages, const stru
         return NETCODE_MESSAGES_TOO_LARGE;
 
     uint32_t all = (uint32_t) sizeof( nc_message_t ) + kept + states, cost = nc_heap_cost( all );
-    if ( nc_heap_is_full( &messages->out, cost + messages->out.bytes / 64 ) &&
+    if ( nc_heap_is_full( &messages->out, cost + messages->out.bytes / 32 ) &&
          nc_heap_is_full( &messages->out, cost + channel->kept_bytes ) )
         return NETCODE_MESSAGES_FULL;
     uint32_t handle = nc_heap_take( &messages->out, all );

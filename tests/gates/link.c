@@ -120,7 +120,7 @@ static void memory( void )
     struct netcode_messages_config_t config;
     netcode_default_messages_config( &config );
     config.channels = 4;
-    size_t all = netcode_messages_memory( &config ), buffers = 2 * ( 2 * 262144 + 81920 );
+    size_t all = netcode_messages_memory( &config ), buffers = 2 * ( 2 * 262144 + 98304 );
     row( "link: memory of 4 channels beside buffers, bytes", all > buffers && all - buffers <= 4096, "<= 4096", "%d",
          (int) ( all - buffers ) );
 }

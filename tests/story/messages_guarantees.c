@@ -160,6 +160,7 @@ static void guarantee_open( struct link_t * link, double delay, double loss, dou
     netcode_default_messages_config( &config );
     config.priorities[1] = 2;
     config.priorities[2] = 1;
+    config.send_buffer_bytes = 589824; /* what it holds leaves within half a minute */
     link_open( link, &config, 1, delay, loss );
     link->ways[0].bytes_per_second = rate;
     link->ways[0].queue_seconds = queue;

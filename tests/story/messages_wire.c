@@ -588,6 +588,7 @@ TEST( messages_a_packet_costs_what_was_reckoned )
         uint32_t used = m->in.used, received = m->credit_received, blocks = heap_blocks( &m->in );
         REQUIRE_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         CHECK_LE( m->in.used - used + 4 * ( heap_blocks( &m->in ) - blocks ), plan.cost + plan.room );
+        CHECK_GE( m->in.used - used + 4 * ( heap_blocks( &m->in ) - blocks ), plan.room );
         CHECK_EQ( m->credit_received - received, plan.cost );
         messages_check( m );
         while ( m->partial ) {
