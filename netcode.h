@@ -388,11 +388,11 @@
         for ( ;; ) {                                                 // every tick
             struct netcode_message_t message;
             netcode_client_update( client, time );
-            netcode_messages_client_receive( messages, client, time );
+            netcode_messages_pull_from_client( messages, client, time );
             while ( netcode_messages_receive( messages, &message ) )
                 play( message.channel, message.data, message.bytes );
             netcode_messages_send( messages, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, data, bytes );
-            netcode_messages_client_send( messages, client, time );
+            netcode_messages_push_to_client( messages, client, time );
         }
 
     A server has an object for each slot. Payloads of joined slots are not events: there is nothing to free.
@@ -408,17 +408,17 @@
                 else if ( event.type == NETCODE_EVENT_DISCONNECTED )
                     farewell( event.client_index, event.client_id );
             for ( int i = 0; i < 16; i++ ) {
-                netcode_messages_server_receive( slots[i], server, i, time );
+                netcode_messages_pull_from_server( slots[i], server, i, time );
                 while ( netcode_messages_receive( slots[i], &message ) )
                     play( i, message.channel, message.data, message.bytes );
                 if ( netcode_server_client_connected( server, i ) )
                     netcode_messages_send( slots[i], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, data, bytes );
-                netcode_messages_server_send( slots[i], server, i, time );
+                netcode_messages_push_to_server( slots[i], server, i, time );
             }
         }
 
     The last messages of a client follow its DISCONNECTED, unless another client has its slot by then. When a slot's
-    client has gone, the next netcode_messages_server_receive resets the object: nothing that was queued for that client
+    client has gone, the next netcode_messages_pull_from_server resets the object: nothing that was queued for that client
     reaches the next one. What you send to a client that has just connected is kept, unless another session of its
     slot has ended since you last read its messages. To be sure that your last messages arrive, wait for their ACKED
     before you disconnect.
@@ -1955,20 +1955,20 @@ NETCODE_API const char * netcode_messages_drop_reason_text( int reason );
     payloads of the client, and reset the messages when its connection has ended; what is queued after that, or before
     the first connection, waits for the next one. Messages received last can be read until the next call. A callback
     that the client or the server makes during the call must not destroy it, nor reset or destroy the messages. */
-NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * messages,
+NETCODE_API void netcode_messages_pull_from_client( struct netcode_messages_t * messages,
+                                                    struct netcode_client_t * client, double time );
+NETCODE_API void netcode_messages_push_to_client( struct netcode_messages_t * messages,
                                                   struct netcode_client_t * client, double time );
-NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messages, struct netcode_client_t * client,
-                                               double time );
 
 /*  Joined to a server's slot: the same, for the client in the slot. From the first call on, until the server stops,
     payloads of this slot are not events: if you handle only CONNECTED and DISCONNECTED, there is nothing to free.
     Messages received when a client disconnected can be read, after its DISCONNECTED, until the next call; if another
     client has the slot by then, they are freed. The messages are reset whenever the session changes or ends: what was
     queued for one client never goes to the next. */
-NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * messages,
+NETCODE_API void netcode_messages_pull_from_server( struct netcode_messages_t * messages,
+                                                    struct netcode_server_t * server, int client_index, double time );
+NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * messages,
                                                   struct netcode_server_t * server, int client_index, double time );
-NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messages, struct netcode_server_t * server,
-                                               int client_index, double time );
 
 #endif
 
@@ -15199,8 +15199,8 @@ static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t s
     netcode_messages_set_time( messages, time );
 }
 
-NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * messages,
-                                                  struct netcode_client_t * client, double time )
+NETCODE_API void netcode_messages_pull_from_client( struct netcode_messages_t * messages,
+                                                    struct netcode_client_t * client, double time )
 {
     NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
     int bytes, connected = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
@@ -15218,8 +15218,8 @@ NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * me
     }
 }
 
-NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messages, struct netcode_client_t * client,
-                                               double time )
+NETCODE_API void netcode_messages_push_to_client( struct netcode_messages_t * messages,
+                                                  struct netcode_client_t * client, double time )
 {
     NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
@@ -15235,8 +15235,8 @@ NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messa
         netcode_client_send_packet( client, packet, bytes );
 }
 
-NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * messages,
-                                                  struct netcode_server_t * server, int client_index, double time )
+NETCODE_API void netcode_messages_pull_from_server( struct netcode_messages_t * messages,
+                                                    struct netcode_server_t * server, int client_index, double time )
 {
     NC_CHECK( messages != NULL && server != NULL, NC_NOTHING );
     uint8_t * packet;
@@ -15249,8 +15249,8 @@ NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * me
     }
 }
 
-NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messages, struct netcode_server_t * server,
-                                               int client_index, double time )
+NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * messages,
+                                                  struct netcode_server_t * server, int client_index, double time )
 {
     NC_CHECK( messages != NULL && server != NULL, NC_NOTHING );
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];

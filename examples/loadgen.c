@@ -187,7 +187,7 @@ static void tick_player( struct app_t * app, struct player_t * player, double no
     note_state( app, player );
     if ( netcode_client_state( player->client ) != NETCODE_CLIENT_STATE_CONNECTED )
         return;
-    netcode_messages_client_receive( player->messages, player->client, now );
+    netcode_messages_pull_from_client( player->messages, player->client, now );
     take_messages( app, player, now );
     sending_events( &player->sending, player->messages, now, is_measured( app, now ), &app->file_seconds );
     if ( app->phase == RUN ) {
@@ -195,7 +195,7 @@ static void tick_player( struct app_t * app, struct player_t * player, double no
         if ( player->group )
             sending_start( &player->sending, player->messages, now );
     }
-    netcode_messages_client_send( player->messages, player->client, now );
+    netcode_messages_push_to_client( player->messages, player->client, now );
 }
 
 /* ---- the run ---- */

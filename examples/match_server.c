@@ -177,7 +177,7 @@ static void receive_all( struct app_t * app, double now )
             netcode_server_disconnect_client( app->server, i ); /* out of memory */
         if ( !player->session )
             continue;
-        netcode_messages_server_receive( player->messages, app->server, i, now );
+        netcode_messages_pull_from_server( player->messages, app->server, i, now );
         take_messages( app, player, now );
         sending_events( &player->sending, player->messages, now, 1, &app->file_seconds );
         if ( player->wants_files )
@@ -210,7 +210,7 @@ static void send_all( struct app_t * app, double now )
     for ( int i = 0; i < app->options.slots; i++ )
         if ( app->players[i].session ) {
             send_snapshot( app, i, now );
-            netcode_messages_server_send( app->players[i].messages, app->server, i, now );
+            netcode_messages_push_to_server( app->players[i].messages, app->server, i, now );
         }
 }
 

@@ -323,7 +323,7 @@ static void server_receive( struct server_t * server, int slot, double now )
     if ( last && session != last )
         server_leave( server, slot );
     player->session = session;
-    netcode_messages_server_receive( player->messages, server->server, slot, now );
+    netcode_messages_pull_from_server( player->messages, server->server, slot, now );
     if ( session && session != last )
         server_join( server, slot );
     while ( netcode_server_client_session( server->server, slot ) == player->session && player->session &&
@@ -373,7 +373,7 @@ static void server_tick( struct server_t * server, double now )
             continue;
         player->credit += player->credit < MAX_CREDIT;
         server_send_snapshot( server, player );
-        netcode_messages_server_send( player->messages, server->server, slot, now );
+        netcode_messages_push_to_server( player->messages, server->server, slot, now );
     }
     server->ticks++;
     if ( netcode_time() - now > server->longest_tick )
@@ -636,7 +636,7 @@ static void client_tick( struct client_t * client, double now )
     client->ticks++;
     if ( client->side >= 0 && !client->leaving )
         client_send_input( client );
-    netcode_messages_client_send( client->messages, client->client, now );
+    netcode_messages_push_to_client( client->messages, client->client, now );
     netcode_messages_stats( client->messages, &client->stats );
 }
 
@@ -969,7 +969,7 @@ static int client_receive( struct client_t * client, double now )
     struct netcode_message_t message;
     netcode_client_update( client->client, now );
     client->state = netcode_client_state( client->client );
-    netcode_messages_client_receive( client->messages, client->client, now );
+    netcode_messages_pull_from_client( client->messages, client->client, now );
     while ( netcode_messages_receive( client->messages, &message ) )
         client->wrong += !client_take( client, &message );
     if ( client->state == NETCODE_CLIENT_STATE_CONNECTED && !client->connected ) {

@@ -377,7 +377,7 @@ static inline int arena_client_update( struct arena_client_t * client, int butto
 {
     int made = 0;
     netcode_client_update( client->net, time );
-    netcode_messages_client_receive( client->messages, client->net, time );
+    netcode_messages_pull_from_client( client->messages, client->net, time );
     if ( client->snapshots )
         arena_client_advance( client, time );
     double fade = exp( -( time - client->time ) / 0.1 );
@@ -392,7 +392,7 @@ static inline int arena_client_update( struct arena_client_t * client, int butto
         if ( made )
             arena_client_send_commands( client );
     }
-    netcode_messages_client_send( client->messages, client->net, time );
+    netcode_messages_push_to_client( client->messages, client->net, time );
     netcode_client_flush( client->net );
     return made;
 }

@@ -364,7 +364,7 @@ static void game_tick( struct game_t * game, double time )
     int slots = netcode_server_max_clients( game->server );
     for ( int i = 0; i < slots; i++ ) {
         struct slot_t * slot = &game->slots[i];
-        netcode_messages_server_receive( slot->messages, game->server, i, time );
+        netcode_messages_pull_from_server( slot->messages, game->server, i, time );
         take_messages( game, i );
         if ( slot->session && !slot->is_welcome )
             welcome( game, i );
@@ -382,7 +382,7 @@ static void game_tick( struct game_t * game, double time )
     if ( game->arena.tick % ARENA_SNAPSHOT_TICKS == 0 )
         send_snapshots( game );
     for ( int i = 0; i < slots; i++ )
-        netcode_messages_server_send( game->slots[i].messages, game->server, i, time );
+        netcode_messages_push_to_server( game->slots[i].messages, game->server, i, time );
     for ( int i = 0; i < slots; i++ )
         if ( game->slots[i].must_leave ) {
             printf( "%s takes no more messages\n", game->slots[i].name );

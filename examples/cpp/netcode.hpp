@@ -683,7 +683,7 @@ template <class... Channels> class server
             return;
         if ( has_messages::value )
             for ( int i = 0; i < core_->count; i++ )
-                netcode_messages_server_send( core_->at( i ).messages, core_->native, i, time );
+                netcode_messages_push_to_server( core_->at( i ).messages, core_->native, i, time );
         netcode_server_flush( core_->native );
     }
 
@@ -801,7 +801,7 @@ template <class... Channels> class server
     {
         slot & of = core_->at( index );
         netcode_messages_event_t event;
-        netcode_messages_server_receive( of.messages, core_->native, index, time );
+        netcode_messages_pull_from_server( of.messages, core_->native, index, time );
         while ( !core_->is_ending && netcode_messages_event( of.messages, &event ) ) {
             session client = last_of( index );
             visitor.receipt( client, event );
@@ -968,7 +968,7 @@ template <class... Channels> class client
         if ( !is_open() )
             return;
         if ( has_messages::value )
-            netcode_messages_client_send( core_->messages, core_->native, time );
+            netcode_messages_push_to_client( core_->messages, core_->native, time );
         netcode_client_flush( core_->native );
     }
 
@@ -1076,7 +1076,7 @@ template <class... Channels> class client
     template <class Visitor> void take_messages( double time, Visitor & visitor )
     {
         netcode_messages_event_t event;
-        netcode_messages_client_receive( core_->messages, core_->native, time );
+        netcode_messages_pull_from_client( core_->messages, core_->native, time );
         while ( !core_->is_ending && netcode_messages_event( core_->messages, &event ) )
             visitor.receipt( *this, event );
     }
@@ -1121,7 +1121,7 @@ template <class... Channels> class client
             return;
         /* All that came is read: this begins anew, so that what `disconnected` sends is for the next connection. */
         if ( has_messages::value && !connected() )
-            netcode_messages_client_receive( core_->messages, core_->native, core_->time );
+            netcode_messages_pull_from_client( core_->messages, core_->native, core_->time );
         visitor.disconnected( *this, core_->ended_state );
     }
 

@@ -3326,13 +3326,13 @@ namespace NetcodeH
                 throw;
             }
             if (clientIndex >= 0 && isSending)
-                Native.netcode_messages_server_send(Handle, peer.Handle, clientIndex, time);
+                Native.netcode_messages_push_to_server(Handle, peer.Handle, clientIndex, time);
             else if (clientIndex >= 0)
-                Native.netcode_messages_server_receive(Handle, peer.Handle, clientIndex, time);
+                Native.netcode_messages_pull_from_server(Handle, peer.Handle, clientIndex, time);
             else if (isSending)
-                Native.netcode_messages_client_send(Handle, peer.Handle, time);
+                Native.netcode_messages_push_to_client(Handle, peer.Handle, time);
             else
-                Native.netcode_messages_client_receive(Handle, peer.Handle, time);
+                Native.netcode_messages_pull_from_client(Handle, peer.Handle, time);
             EndCancelled();
             try
             {
@@ -4282,9 +4282,9 @@ namespace NetcodeH
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_messages_channel_stats(IntPtr messages, int channel, MessagesChannelStats* stats);
         [DllImport(Library, CallingConvention = C)] internal static extern IntPtr netcode_messages_drop_reason_name(int reason);
         [DllImport(Library, CallingConvention = C)] internal static extern IntPtr netcode_messages_drop_reason_text(int reason);
-        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_messages_client_receive(IntPtr messages, IntPtr client, double time);
-        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_messages_client_send(IntPtr messages, IntPtr client, double time);
-        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_messages_server_receive(IntPtr messages, IntPtr server, int clientIndex, double time);
-        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_messages_server_send(IntPtr messages, IntPtr server, int clientIndex, double time);
+        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_messages_pull_from_client(IntPtr messages, IntPtr client, double time);
+        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_messages_push_to_client(IntPtr messages, IntPtr client, double time);
+        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_messages_pull_from_server(IntPtr messages, IntPtr server, int clientIndex, double time);
+        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_messages_push_to_server(IntPtr messages, IntPtr server, int clientIndex, double time);
     }
 }

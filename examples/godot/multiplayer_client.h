@@ -134,7 +134,7 @@ static void multiplayer_client_watch( struct multiplayer_t * m )
 static void multiplayer_client_flush( struct multiplayer_t * m, double time )
 {
     if ( !m->ended )
-        netcode_messages_client_send( m->messages, m->client, time );
+        netcode_messages_push_to_client( m->messages, m->client, time );
 }
 
 static void multiplayer_client_poll( struct multiplayer_t * m, double time )
@@ -142,7 +142,7 @@ static void multiplayer_client_poll( struct multiplayer_t * m, double time )
     m->time = time > m->time ? time : m->time;
     if ( !m->ended ) {
         netcode_client_update( m->client, m->time );
-        netcode_messages_client_receive( m->messages, m->client, m->time );
+        netcode_messages_pull_from_client( m->messages, m->client, m->time );
     }
     int read = multiplayer_client_read( m );
     multiplayer_client_watch( m );

@@ -251,7 +251,7 @@ static void multiplayer_finish_slot( struct multiplayer_t * m, int index )
         if ( !m->events_read )
             return; /* packets that wait may be another client's, which had the slot since then */
         slot->complete = 1;
-        netcode_messages_server_receive( slot->messages, m->server, index, m->time );
+        netcode_messages_pull_from_server( slot->messages, m->server, index, m->time );
         multiplayer_meet( m, slot );
         if ( !multiplayer_read_slot( m, slot ) )
             return;
@@ -288,7 +288,7 @@ static void multiplayer_accept( struct multiplayer_t * m, int index, uint64_t se
         return;
     }
     /* From this call on the slot's payloads are messages, and none of the last client is left. */
-    netcode_messages_server_receive( slot->messages, m->server, index, m->time );
+    netcode_messages_pull_from_server( slot->messages, m->server, index, m->time );
     slot->id = multiplayer_new_id( m );
     slot->session = session;
     slot->client_id = client_id;
@@ -353,7 +353,7 @@ static void multiplayer_poll_slot( struct multiplayer_t * m, int index, double e
     double most = (double) m->relay_bytes_per_second;
     slot->credit += elapsed * most;
     slot->credit = slot->credit > most ? most : slot->credit;
-    netcode_messages_server_receive( slot->messages, m->server, index, m->time );
+    netcode_messages_pull_from_server( slot->messages, m->server, index, m->time );
     multiplayer_meet( m, slot );
     multiplayer_read_slot( m, slot );
     if ( multiplayer_broken( slot->messages ) )
@@ -367,7 +367,7 @@ static void multiplayer_server_flush( struct multiplayer_t * m, double time )
 {
     for ( int i = 0; i < m->num_slots; i++ )
         if ( m->slots[i].state == SLOT_OPEN || m->slots[i].state == SLOT_LEAVING )
-            netcode_messages_server_send( m->slots[i].messages, m->server, i, time );
+            netcode_messages_push_to_server( m->slots[i].messages, m->server, i, time );
 }
 
 static void multiplayer_server_poll( struct multiplayer_t * m, double time )

@@ -560,7 +560,7 @@ static inline void metrics_messages( struct metrics_text_t * text, const struct 
 
 /*  A server has a messages object for each slot, and each begins again from 0 when another client takes the slot. A
     counter must not fall, so what a session has counted is kept when it ends. What it counts between the last
-    metrics_messages_slot and its end is lost: call that each time when netcode_messages_server_receive returns, or be
+    metrics_messages_slot and its end is lost: call that each time when netcode_messages_pull_from_server returns, or be
     content with what the last second of a session is worth.
 
         metrics_messages_begin( &all );

@@ -110,13 +110,13 @@ static void tick( struct app_t * app, double now )
 {
     static const uint8_t input[INPUT_BYTES];
     struct netcode_message_t message;
-    netcode_messages_client_receive( app->messages, app->client, now );
+    netcode_messages_pull_from_client( app->messages, app->client, now );
     while ( netcode_messages_receive( app->messages, &message ) )
         app->echoes += message.channel == MATCH_INPUTS;
     if ( netcode_messages_send( app->messages, MATCH_INPUTS, NETCODE_MESSAGE_RELIABLE_ORDERED, input,
                                 sizeof( input ) ) != NETCODE_OK )
         app->refused++;
-    netcode_messages_client_send( app->messages, app->client, now );
+    netcode_messages_push_to_client( app->messages, app->client, now );
 }
 
 /* The counters begin before the connection, the lines with it. */

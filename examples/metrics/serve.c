@@ -61,14 +61,14 @@ static void play_slot( struct app_t * app, int slot, double now )
     static const uint8_t snapshot[SNAPSHOT_BYTES];
     struct netcode_message_t message;
     struct netcode_messages_t * messages = app->messages[slot];
-    netcode_messages_server_receive( messages, app->server, slot, now );
+    netcode_messages_pull_from_server( messages, app->server, slot, now );
     if ( !netcode_server_client_connected( app->server, slot ) )
         return;
     while ( netcode_messages_receive( messages, &message ) )
         netcode_messages_send( messages, message.channel, message.kind, message.data, message.bytes );
     netcode_messages_send( messages, MATCH_SNAPSHOTS, NETCODE_MESSAGE_UNRELIABLE_SEQUENCED, snapshot,
                            sizeof( snapshot ) );
-    netcode_messages_server_send( messages, app->server, slot, now );
+    netcode_messages_push_to_server( messages, app->server, slot, now );
 }
 
 /* ---- what is published ---- */

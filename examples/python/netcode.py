@@ -626,10 +626,10 @@ FUNCTIONS = {
     "netcode_messages_channel_stats": (None, [_object, c_int, POINTER(_MessagesChannelStats)]),
     "netcode_messages_drop_reason_name": (c_char_p, [c_int]),
     "netcode_messages_drop_reason_text": (c_char_p, [c_int]),
-    "netcode_messages_client_receive": (None, [_object, _object, c_double]),
-    "netcode_messages_client_send": (None, [_object, _object, c_double]),
-    "netcode_messages_server_receive": (None, [_object, _object, c_int, c_double]),
-    "netcode_messages_server_send": (None, [_object, _object, c_int, c_double]),
+    "netcode_messages_pull_from_client": (None, [_object, _object, c_double]),
+    "netcode_messages_push_to_client": (None, [_object, _object, c_double]),
+    "netcode_messages_pull_from_server": (None, [_object, _object, c_int, c_double]),
+    "netcode_messages_push_to_server": (None, [_object, _object, c_int, c_double]),
 }
 
 # ---- loading ----
@@ -2492,19 +2492,19 @@ class Messages(_Object):
 
     def client_receive(self, client: Client, time: Optional[float] = None) -> None:
         """Behind client.update: takes all payloads of the client."""
-        self._joined(lib.netcode_messages_client_receive, client, _now(time))
+        self._joined(lib.netcode_messages_pull_from_client, client, _now(time))
 
     def client_send(self, client: Client, time: Optional[float] = None) -> None:
         """At the end of the tick: sends what is due."""
-        self._joined(lib.netcode_messages_client_send, client, _now(time))
+        self._joined(lib.netcode_messages_push_to_client, client, _now(time))
 
     def server_receive(self, server: Server, client_index: int, time: Optional[float] = None) -> None:
         """Behind server.update: takes all payloads of the slot. Another client in it begins anew."""
-        self._joined(lib.netcode_messages_server_receive, server, server._index(client_index), _now(time))
+        self._joined(lib.netcode_messages_pull_from_server, server, server._index(client_index), _now(time))
 
     def server_send(self, server: Server, client_index: int, time: Optional[float] = None) -> None:
         """At the end of the tick: sends what is due to the slot."""
-        self._joined(lib.netcode_messages_server_send, server, server._index(client_index), _now(time))
+        self._joined(lib.netcode_messages_push_to_server, server, server._index(client_index), _now(time))
 
     def _joined(self, function: Any, peer: _Peer, *arguments: Any) -> None:
         with self._guard:

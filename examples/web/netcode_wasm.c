@@ -127,7 +127,7 @@ EMSCRIPTEN_KEEPALIVE void netcode_wasm_connect( void )
 EMSCRIPTEN_KEEPALIVE void netcode_wasm_flush( void )
 {
     if ( app.messages )
-        netcode_messages_client_send( app.messages, app.client, app.time );
+        netcode_messages_push_to_client( app.messages, app.client, app.time );
     netcode_client_flush( app.client );
 }
 
@@ -136,7 +136,7 @@ EMSCRIPTEN_KEEPALIVE int netcode_wasm_update( double time )
     app.time = time;
     netcode_client_update( app.client, time );
     if ( app.messages )
-        netcode_messages_client_receive( app.messages, app.client, time );
+        netcode_messages_pull_from_client( app.messages, app.client, time );
     netcode_wasm_flush();
     return netcode_client_state( app.client );
 }

@@ -27,7 +27,7 @@ PLANTS = [
     ("core_->has_event = true;\n                visit_end( event.client_index, visitor );", "visit_end( event.client_index, visitor );"),
     ("core_->has_event = true;\n                visit_end( visitor );", "visit_end( visitor );"),
     ("core_->ended_state = event.reason;", "core_->ended_state = event.reason;\n                if ( !has_messages::value )\n                    visit_end( visitor );"),
-    ("netcode_messages_client_receive( core_->messages, core_->native, core_->time );", "(void) 0;"),
+    ("netcode_messages_pull_from_client( core_->messages, core_->native, core_->time );", "(void) 0;"),
     ("( core_->has_ended || connected() ) &&", "connected() &&"),
     ("config.channels = static_cast<int>( count );", ""),
     ("message.kind = C::kind;", "message.kind = 2;"),

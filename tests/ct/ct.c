@@ -361,8 +361,8 @@ TEST( messages_of_secrets )
     hide( map, MAP_BYTES );
     hide( letter, LETTER_BYTES );
     for ( i = 0; i < 300 && arrived < 2; i++ ) {
-        netcode_messages_server_receive( ends[1], w->servers[0], 0, w->time );
-        netcode_messages_client_receive( ends[0], w->clients[0], w->time );
+        netcode_messages_pull_from_server( ends[1], w->servers[0], 0, w->time );
+        netcode_messages_pull_from_client( ends[0], w->clients[0], w->time );
         if ( i == 10 ) {
             REQUIRE_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, letter, LETTER_BYTES ),
                         NETCODE_OK );
@@ -371,8 +371,8 @@ TEST( messages_of_secrets )
             CHECK( is_secret( nc_message_data( nc_message_at( ends[0], ends[0]->reliable.head ) ), 64 ) );
         }
         w->cut_types = i >= 12 && i < 16 ? 1u << NETCODE_PACKET_PAYLOAD : 0;
-        netcode_messages_client_send( ends[0], w->clients[0], w->time );
-        netcode_messages_server_send( ends[1], w->servers[0], 0, w->time );
+        netcode_messages_push_to_client( ends[0], w->clients[0], w->time );
+        netcode_messages_push_to_server( ends[1], w->servers[0], 0, w->time );
         world_step( w );
         while ( netcode_messages_receive( ends[1], &message ) ) {
             publish( letter, LETTER_BYTES );

@@ -448,12 +448,12 @@ static void letters_run( struct world_t * w, struct netcode_messages_t ** ends, 
     while ( w->time < until ) {
         world_step( w );
         if ( ends[0] ) {
-            netcode_messages_client_receive( ends[0], w->clients[0], w->time );
-            netcode_messages_client_send( ends[0], w->clients[0], w->time );
+            netcode_messages_pull_from_client( ends[0], w->clients[0], w->time );
+            netcode_messages_push_to_client( ends[0], w->clients[0], w->time );
         }
         if ( ends[1] ) {
-            netcode_messages_server_receive( ends[1], w->servers[0], 0, w->time );
-            netcode_messages_server_send( ends[1], w->servers[0], 0, w->time );
+            netcode_messages_pull_from_server( ends[1], w->servers[0], 0, w->time );
+            netcode_messages_push_to_server( ends[1], w->servers[0], 0, w->time );
         }
     }
 }

@@ -86,11 +86,11 @@ static void raw_update( struct raw_t * raw, double time )
             netcode_client_free_packet( raw->client, packet );
         return;
     }
-    netcode_messages_client_receive( raw->messages, raw->client, time );
+    netcode_messages_pull_from_client( raw->messages, raw->client, time );
     while ( netcode_messages_receive( raw->messages, &message ) )
         if ( frame_read_at_client( message.data, message.bytes, message.channel, &frame ) )
             raw_read( raw, &frame );
-    netcode_messages_client_send( raw->messages, raw->client, time );
+    netcode_messages_push_to_client( raw->messages, raw->client, time );
 }
 
 static int raw_kind( int channel )

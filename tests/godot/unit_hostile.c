@@ -252,7 +252,7 @@ static int hostile_server( const struct hostile_t * hostile )
         netcode_server_update( server, world.time );
         while ( netcode_server_next_event( server, &event ) )
             if ( event.type == NETCODE_EVENT_CONNECTED ) {
-                netcode_messages_server_receive( slot, server, 0, world.time );
+                netcode_messages_pull_from_server( slot, server, 0, world.time );
                 if ( hostile->connects )
                     netcode_messages_send( slot, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, hello, (int) sizeof( hello ) );
             }
@@ -260,8 +260,8 @@ static int hostile_server( const struct hostile_t * hostile )
         if ( i == TICKS_PER_SECOND && hostile->count > 0 )
             netcode_messages_send( slot, hostile->channel, raw_kind( hostile->channel ), hostile->bytes,
                                    hostile->count );
-        netcode_messages_server_receive( slot, server, 0, world.time );
-        netcode_messages_server_send( slot, server, 0, world.time );
+        netcode_messages_pull_from_server( slot, server, 0, world.time );
+        netcode_messages_push_to_server( slot, server, 0, world.time );
     }
     netcode_messages_destroy( slot );
     netcode_server_destroy( server );

@@ -250,10 +250,10 @@ static void messages_step( struct end_t * end )
 {
     if ( end->server ) {
         netcode_server_update( end->server, end->now );
-        netcode_messages_server_receive( end->messages, end->server, 0, end->now );
+        netcode_messages_pull_from_server( end->messages, end->server, 0, end->now );
     } else {
         netcode_client_update( end->client, end->now );
-        netcode_messages_client_receive( end->messages, end->client, end->now );
+        netcode_messages_pull_from_client( end->messages, end->client, end->now );
     }
 }
 
@@ -282,9 +282,9 @@ static int messages_receive( struct end_t * end, uint8_t * data )
 static void messages_flush( struct end_t * end )
 {
     if ( end->server )
-        netcode_messages_server_send( end->messages, end->server, 0, end->now );
+        netcode_messages_push_to_server( end->messages, end->server, 0, end->now );
     else
-        netcode_messages_client_send( end->messages, end->client, end->now );
+        netcode_messages_push_to_client( end->messages, end->client, end->now );
 }
 
 static double messages_deadline( struct end_t * end )

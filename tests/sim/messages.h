@@ -194,7 +194,7 @@ static void sim_client_messages( struct sim_client_t * c, double time )
         sim_connect_conns[c->port.index][stats.connects % 16] = c->conn;
     sim_connects[c->port.index] = stats.connects;
 
-    netcode_messages_client_receive( mate->messages, c->client, time );
+    netcode_messages_pull_from_client( mate->messages, c->client, time );
     if ( mate->messages->session != mate->session )
         sim_mate_follow( mate, SIM_TO_CLIENT, sim_connect_conns[c->port.index][mate->messages->session % 16] );
     if ( !c->is_lazy || net.is_calm || sim_rarely( 16 ) )
@@ -204,20 +204,20 @@ static void sim_client_messages( struct sim_client_t * c, double time )
         sim_mate_write( mate, SIM_TO_SERVER );
         c->talk_at = sim.tick + c->talk;
     }
-    netcode_messages_client_send( mate->messages, c->client, time );
+    netcode_messages_push_to_client( mate->messages, c->client, time );
 }
 
 static void sim_slot_messages( struct sim_server_t * s, int slot, double time )
 {
     struct sim_mate_t * mate = &sim_server_mates[s->port.index][slot];
-    netcode_messages_server_receive( mate->messages, s->server, slot, time );
+    netcode_messages_pull_from_server( mate->messages, s->server, slot, time );
     if ( mate->messages->session != mate->session )
         sim_mate_follow( mate, SIM_TO_SERVER, s->in_slot[slot] );
     if ( !s->is_lazy || net.is_calm || sim_rarely( 16 ) )
         sim_mate_read( mate, SIM_TO_SERVER );
     if ( mate->session && mate->id && !net.is_quiet && sim_rarely( s->is_chatty ? 3 : 24 ) )
         sim_mate_write( mate, SIM_TO_CLIENT );
-    netcode_messages_server_send( mate->messages, s->server, slot, time );
+    netcode_messages_push_to_server( mate->messages, s->server, slot, time );
 }
 
 /* Have all reliable ones of this connection arrived? */

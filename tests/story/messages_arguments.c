@@ -100,16 +100,16 @@ static void messages_glue_without_a_partner_is_refused_said( void )
     struct argued_t a;
     struct world_t * w = world_open( CLEAN, 1, 1, 1 );
     argued_open( &a );
-    BAD( netcode_messages_client_receive( NULL, w->clients[0], 1.0 ) );
-    BAD( netcode_messages_client_receive( a.m, NULL, 1.0 ) );
-    BAD( netcode_messages_client_send( NULL, w->clients[0], 1.0 ) );
-    BAD( netcode_messages_client_send( a.m, NULL, 1.0 ) );
-    BAD( netcode_messages_server_receive( NULL, w->servers[0], 0, 1.0 ) );
-    BAD( netcode_messages_server_receive( a.m, NULL, 0, 1.0 ) );
-    BAD( netcode_messages_server_send( NULL, w->servers[0], 0, 1.0 ) );
-    BAD( netcode_messages_server_send( a.m, NULL, 0, 1.0 ) );
-    netcode_messages_client_send( a.m, w->clients[0], 1.0 ); /* not connected: nothing is said, not even the time */
-    netcode_messages_server_send( a.m, w->servers[0], 0, 1.0 );
+    BAD( netcode_messages_pull_from_client( NULL, w->clients[0], 1.0 ) );
+    BAD( netcode_messages_pull_from_client( a.m, NULL, 1.0 ) );
+    BAD( netcode_messages_push_to_client( NULL, w->clients[0], 1.0 ) );
+    BAD( netcode_messages_push_to_client( a.m, NULL, 1.0 ) );
+    BAD( netcode_messages_pull_from_server( NULL, w->servers[0], 0, 1.0 ) );
+    BAD( netcode_messages_pull_from_server( a.m, NULL, 0, 1.0 ) );
+    BAD( netcode_messages_push_to_server( NULL, w->servers[0], 0, 1.0 ) );
+    BAD( netcode_messages_push_to_server( a.m, NULL, 0, 1.0 ) );
+    netcode_messages_push_to_client( a.m, w->clients[0], 1.0 ); /* not connected: nothing is said, not even the time */
+    netcode_messages_push_to_server( a.m, w->servers[0], 0, 1.0 );
     argued_close( &a );
 }
 
@@ -259,14 +259,14 @@ TEST( messages_glue_passes_the_time )
         double caller_time, now;
     } rows[] = { { 6.0, 1.0 }, { 5.5, 1.0 }, { 1e17, 1.0 }, { NOT_A_NUMBER, 1.0 }, { 7.0, 2.5 } };
     for ( int i = 0; i < 5; i++ ) {
-        netcode_messages_client_receive( m, w->clients[0], rows[i].caller_time );
+        netcode_messages_pull_from_client( m, w->clients[0], rows[i].caller_time );
         CHECK_NEAR( m->now, rows[i].now, 1e-9 );
     }
-    netcode_messages_server_receive( m, w->servers[0], 0, 8.0 );
-    CHECK_NEAR( m->now, 3.5, 1e-9 );                             /* the step back is no step, the steps behind it are */
-    netcode_messages_server_receive( m, w->servers[0], 1, 9.0 ); /* a slot that the server does not have */
+    netcode_messages_pull_from_server( m, w->servers[0], 0, 8.0 );
+    CHECK_NEAR( m->now, 3.5, 1e-9 ); /* the step back is no step, the steps behind it are */
+    netcode_messages_pull_from_server( m, w->servers[0], 1, 9.0 ); /* a slot that the server does not have */
     netcode_server_stop( w->servers[0] );
-    netcode_messages_server_receive( m, w->servers[0], 0, 11.0 );
+    netcode_messages_pull_from_server( m, w->servers[0], 0, 11.0 );
     CHECK_EQ( m->session, 0 );
     CHECK_NEAR( m->now, 6.5, 1e-9 );
     netcode_messages_destroy( m );

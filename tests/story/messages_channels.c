@@ -201,7 +201,7 @@ static void down_open( struct down_t * d, const uint8_t * priorities, const uint
     REQUIRE( world_join( d->w, 0, 100 ) );
     d->server = netcode_messages_create( &config, d->w->time );
     d->client = netcode_messages_create( &config, d->w->time );
-    netcode_messages_server_receive( d->server, d->w->servers[0], 0, d->w->time ); /* joined: counts from here on */
+    netcode_messages_pull_from_server( d->server, d->w->servers[0], 0, d->w->time ); /* joined: counts from here on */
     for ( int i = 0; i < DOWN_CHANNELS; i++ )
         d->server->channels[i].served[0] = served;
 }
@@ -224,13 +224,13 @@ static void down_run( struct down_t * d, int kind, int ticks )
     struct netcode_messages_channel_stats_t waits;
     for ( int i = 0; i < ticks; i++ ) {
         world_step( d->w );
-        netcode_messages_server_receive( d->server, d->w->servers[0], 0, d->w->time );
-        netcode_messages_client_receive( d->client, d->w->clients[0], d->w->time );
+        netcode_messages_pull_from_server( d->server, d->w->servers[0], 0, d->w->time );
+        netcode_messages_pull_from_client( d->client, d->w->clients[0], d->w->time );
         while ( netcode_messages_receive( d->client, &message ) )
             d->got[message.channel] += message.bytes + 16;
         down_fill( d, kind );
-        netcode_messages_server_send( d->server, d->w->servers[0], 0, d->w->time );
-        netcode_messages_client_send( d->client, d->w->clients[0], d->w->time );
+        netcode_messages_push_to_server( d->server, d->w->servers[0], 0, d->w->time );
+        netcode_messages_push_to_client( d->client, d->w->clients[0], d->w->time );
         netcode_messages_channel_stats( d->server, DOWN_CHANNELS - 1, &waits );
         d->slowest = waits.queued_seconds > d->slowest ? waits.queued_seconds : d->slowest;
     }
@@ -286,17 +286,17 @@ TEST( messages_queued_before_the_connection )
     for ( int round = 0; round < 2; round++ ) {
         struct netcode_message_t message;
         int read = 0;
-        netcode_messages_client_receive( client, w->clients[0], w->time );
+        netcode_messages_pull_from_client( client, w->clients[0], w->time );
         CHECK_EQ( netcode_messages_send( client, 1, NETCODE_MESSAGE_RELIABLE, "early", 5 ), NETCODE_OK );
         REQUIRE( world_join( w, 0, 100 ) );
         for ( int i = 0; i < 30; i++ ) {
             world_step( w );
-            netcode_messages_server_receive( server, w->servers[0], 0, w->time );
-            netcode_messages_client_receive( client, w->clients[0], w->time );
+            netcode_messages_pull_from_server( server, w->servers[0], 0, w->time );
+            netcode_messages_pull_from_client( client, w->clients[0], w->time );
             while ( netcode_messages_receive( server, &message ) )
                 read += message.bytes == 5 && memcmp( message.data, "early", 5 ) == 0;
-            netcode_messages_server_send( server, w->servers[0], 0, w->time );
-            netcode_messages_client_send( client, w->clients[0], w->time );
+            netcode_messages_push_to_server( server, w->servers[0], 0, w->time );
+            netcode_messages_push_to_client( client, w->clients[0], w->time );
         }
         CHECK_EQ( read, 1 );
         netcode_client_disconnect( w->clients[0] );
@@ -314,36 +314,36 @@ TEST( messages_at_the_end_of_a_connection )
     struct netcode_messages_t * client = netcode_messages_create( small_config(), w->time );
     struct netcode_messages_t * server = netcode_messages_create( small_config(), w->time );
     REQUIRE( world_join( w, 0, 100 ) );
-    netcode_messages_client_send( client, w->clients[0], w->time ); /* the first one may be spoken to at once */
+    netcode_messages_push_to_client( client, w->clients[0], w->time ); /* the first one may be spoken to at once */
     CHECK_EQ( client->next_number, 1 );
-    netcode_messages_client_receive( client, w->clients[0], w->time );
+    netcode_messages_pull_from_client( client, w->clients[0], w->time );
     CHECK_EQ( client->next_number, 1 );
-    netcode_messages_server_receive( server, w->servers[0], 0, w->time );
+    netcode_messages_pull_from_server( server, w->servers[0], 0, w->time );
     CHECK_EQ( netcode_messages_send( server, 1, NETCODE_MESSAGE_RELIABLE, "goodbye", 7 ), NETCODE_OK );
-    netcode_messages_server_send( server, w->servers[0], 0, w->time );
+    netcode_messages_push_to_server( server, w->servers[0], 0, w->time );
     world_run( w, 0.3 ); /* it arrives, and is not asked for */
     netcode_server_disconnect_client( w->servers[0], 0 );
     world_run( w, 0.5 );
     CHECK_NE( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
-    netcode_messages_client_receive( client, w->clients[0], w->time );
+    netcode_messages_pull_from_client( client, w->clients[0], w->time );
     CHECK_EQ( messages_read( client ), 1 );
     CHECK_GE( client->newest_received, 0 );
-    netcode_messages_client_receive( client, w->clients[0], w->time ); /* now it has ended for the messages too */
+    netcode_messages_pull_from_client( client, w->clients[0], w->time ); /* now it has ended for the messages too */
     CHECK_EQ( client->newest_received, -1 );
     REQUIRE( world_join( w, 0, 100 ) );
-    netcode_messages_client_receive( client, w->clients[0], w->time );
-    netcode_messages_client_send( client, w->clients[0], w->time );
+    netcode_messages_pull_from_client( client, w->clients[0], w->time );
+    netcode_messages_push_to_client( client, w->clients[0], w->time );
     uint64_t said = client->next_number;
     CHECK_EQ( said, 1 );
     netcode_client_disconnect( w->clients[0] );
     world_run( w, 0.5 );
     REQUIRE( world_join( w, 0, 100 ) );
     netcode_messages_send( client, 0, NETCODE_MESSAGE_RELIABLE, "to the last one", 15 );
-    netcode_messages_client_send( client, w->clients[0], w->time + 0.1 );
+    netcode_messages_push_to_client( client, w->clients[0], w->time + 0.1 );
     CHECK_EQ( client->next_number, said );
-    netcode_messages_client_receive( client, w->clients[0], w->time + 0.1 );
+    netcode_messages_pull_from_client( client, w->clients[0], w->time + 0.1 );
     CHECK( client->next_number == 0 && client->queued_bytes == 0 );
-    netcode_messages_client_send( client, w->clients[0], w->time + 0.1 );
+    netcode_messages_push_to_client( client, w->clients[0], w->time + 0.1 );
     CHECK_EQ( client->next_number, 1 );
     netcode_messages_destroy( client );
     netcode_messages_destroy( server );
@@ -360,14 +360,14 @@ TEST( messages_to_another_session_wait )
     CHECK_GT( (int64_t) said, 30 );
     netcode_client_disconnect( d.w->clients[0] );
     world_run( d.w, 0.5 );
-    netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time ); /* no client is there */
+    netcode_messages_push_to_server( d.server, d.w->servers[0], 0, d.w->time ); /* no client is there */
     CHECK_EQ( d.server->next_number, said );
     REQUIRE( world_join( d.w, 0, 100 ) );
-    netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time + 1.0 ); /* another one is */
+    netcode_messages_push_to_server( d.server, d.w->servers[0], 0, d.w->time + 1.0 ); /* another one is */
     CHECK_EQ( d.server->next_number, said );
-    netcode_messages_server_receive( d.server, d.w->servers[0], 0, d.w->time );
+    netcode_messages_pull_from_server( d.server, d.w->servers[0], 0, d.w->time );
     CHECK( d.server->next_number == 0 && d.server->queued_bytes == 0 );
-    netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time );
+    netcode_messages_push_to_server( d.server, d.w->servers[0], 0, d.w->time );
     CHECK_EQ( d.server->next_number, 1 );
     down_close( &d );
 }

@@ -148,12 +148,12 @@ static void guide_tick( struct netcode_server_t * server, struct netcode_message
                 else if ( event.type == NETCODE_EVENT_DISCONNECTED )
                     farewell( event.client_index, event.client_id );
             for ( int i = 0; i < 16; i++ ) {
-                netcode_messages_server_receive( slots[i], server, i, time );
+                netcode_messages_pull_from_server( slots[i], server, i, time );
                 while ( netcode_messages_receive( slots[i], &message ) )
                     play( i, message.channel, message.data, message.bytes );
                 if ( netcode_server_client_connected( server, i ) )
                     netcode_messages_send( slots[i], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, data, bytes );
-                netcode_messages_server_send( slots[i], server, i, time );
+                netcode_messages_push_to_server( slots[i], server, i, time );
             }
     } /* end of the manual's lines */
     /* clang-format on */
@@ -166,10 +166,10 @@ static void guide_tick_backwards( struct netcode_server_t * server, struct netco
     struct netcode_event_t event;
     netcode_server_update( server, time );
     for ( int i = 0; i < DEPARTURE_SLOTS; i++ ) {
-        netcode_messages_server_receive( slots[i], server, i, time );
+        netcode_messages_pull_from_server( slots[i], server, i, time );
         while ( netcode_messages_receive( slots[i], &message ) )
             play( i, message.channel, message.data, message.bytes );
-        netcode_messages_server_send( slots[i], server, i, time );
+        netcode_messages_push_to_server( slots[i], server, i, time );
     }
     while ( netcode_server_next_event( server, &event ) )
         if ( event.type == NETCODE_EVENT_CONNECTED )

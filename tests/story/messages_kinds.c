@@ -1354,19 +1354,19 @@ static void glue_receive( struct glue_t * g )
 {
     world_step( g->w );
     for ( int i = 0; i < GLUE_CLIENTS; i++ )
-        netcode_messages_client_receive( g->clients[i], g->w->clients[i], g->w->time );
+        netcode_messages_pull_from_client( g->clients[i], g->w->clients[i], g->w->time );
     for ( int i = 0; i < g->slot_count; i++ )
-        netcode_messages_server_receive( g->slots[i], g->w->servers[0], i, g->w->time );
+        netcode_messages_pull_from_server( g->slots[i], g->w->servers[0], i, g->w->time );
 }
 
 static void glue_send( struct glue_t * g )
 {
     for ( int i = 0; i < GLUE_CLIENTS; i++ ) {
-        netcode_messages_client_send( g->clients[i], g->w->clients[i], g->w->time );
+        netcode_messages_push_to_client( g->clients[i], g->w->clients[i], g->w->time );
         messages_check( g->clients[i] );
     }
     for ( int i = 0; i < g->slot_count; i++ ) {
-        netcode_messages_server_send( g->slots[i], g->w->servers[0], i, g->w->time );
+        netcode_messages_push_to_server( g->slots[i], g->w->servers[0], i, g->w->time );
         messages_check( g->slots[i] );
     }
 }

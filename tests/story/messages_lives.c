@@ -13,14 +13,14 @@ TEST( messages_last_words_are_heard )
         heard = 0;
         REQUIRE_EQ( glue_connect( &g, 0, 100 ), 0 );
         CHECK( glue_say( g.slots[0], 9, 0 ) );
-        netcode_messages_server_send( g.slots[0], g.w->servers[0], 0, g.w->time );
+        netcode_messages_push_to_server( g.slots[0], g.w->servers[0], 0, g.w->time );
         netcode_server_disconnect_client( g.w->servers[0], 0 );
         world_run( g.w, 0.5 );
         CHECK_LE( netcode_client_state( g.w->clients[0] ), 0 );
-        netcode_messages_client_receive( g.clients[0], g.w->clients[0], g.w->time );
+        netcode_messages_pull_from_client( g.clients[0], g.w->clients[0], g.w->time );
         glue_hear( g.clients[0], 9, &heard );
         CHECK_EQ( heard, 1 );
-        netcode_messages_client_receive( g.clients[0], g.w->clients[0], g.w->time );
+        netcode_messages_pull_from_client( g.clients[0], g.w->clients[0], g.w->time );
         CHECK_EQ( g.clients[0]->newest_received, -1 );
     }
     glue_close( &g );
@@ -36,12 +36,12 @@ TEST( messages_of_a_connection_that_was_slept_through )
     for ( int i = 0; i < 500 && world_slot( g.w, 0, 100 ) < 0; i++ )
         world_step( g.w );
     world_run( g.w, 0.5 );
-    netcode_messages_server_receive( g.slots[0], g.w->servers[0], 0, g.w->time );
+    netcode_messages_pull_from_server( g.slots[0], g.w->servers[0], 0, g.w->time );
     CHECK( glue_say( g.slots[0], 9, 0 ) );
-    netcode_messages_server_send( g.slots[0], g.w->servers[0], 0, g.w->time );
+    netcode_messages_push_to_server( g.slots[0], g.w->servers[0], 0, g.w->time );
     netcode_server_disconnect_client( g.w->servers[0], 0 );
     world_run( g.w, 0.5 );
-    netcode_messages_client_receive( g.clients[0], g.w->clients[0], g.w->time );
+    netcode_messages_pull_from_client( g.clients[0], g.w->clients[0], g.w->time );
     glue_hear( g.clients[0], 9, &heard );
     CHECK_EQ( heard, 1 );
     REQUIRE_EQ( glue_connect( &g, 0, 100 ), 0 );
@@ -67,9 +67,9 @@ TEST( messages_of_the_last_connection_do_not_leave )
     REQUIRE( world_join( g.w, 0, 100 ) );
     uint64_t sent = g.clients[0]->stats.packets_sent;
     for ( int i = 0; i < 30; i++ ) {
-        netcode_messages_client_send( g.clients[0], g.w->clients[0], g.w->time );
+        netcode_messages_push_to_client( g.clients[0], g.w->clients[0], g.w->time );
         world_step( g.w );
-        netcode_messages_server_receive( g.slots[0], g.w->servers[0], 0, g.w->time );
+        netcode_messages_pull_from_server( g.slots[0], g.w->servers[0], 0, g.w->time );
     }
     CHECK_EQ( g.clients[0]->stats.packets_sent, sent );
     CHECK_EQ( messages_read( g.slots[0] ), 0 );

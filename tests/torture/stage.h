@@ -533,15 +533,15 @@ static void stage_chat( void )
 {
     int steps, to_server = 0, to_client = 0, written = 0;
     for ( steps = 0; steps < STAGE_STEPS && !stage.failed; steps++ ) {
-        netcode_messages_client_receive( stage.messages[0], stage.client, stage.time );
-        netcode_messages_server_receive( stage.messages[1], stage.servers[0], 0, stage.time );
+        netcode_messages_pull_from_client( stage.messages[0], stage.client, stage.time );
+        netcode_messages_pull_from_server( stage.messages[1], stage.servers[0], 0, stage.time );
         if ( !written ) {
             written = 1;
             stage_write( stage.messages[0], 'c' );
             stage_write( stage.messages[1], 's' );
         }
-        netcode_messages_client_send( stage.messages[0], stage.client, stage.time );
-        netcode_messages_server_send( stage.messages[1], stage.servers[0], 0, stage.time );
+        netcode_messages_push_to_client( stage.messages[0], stage.client, stage.time );
+        netcode_messages_push_to_server( stage.messages[1], stage.servers[0], 0, stage.time );
         stage_step( steps );
         to_client = stage_read( stage.messages[0], 's', to_client );
         to_server = stage_read( stage.messages[1], 'c', to_server );

@@ -45,10 +45,10 @@ int main( int count, char ** arguments )
             if ( event.type == NETCODE_EVENT_PAYLOAD )
                 netcode_server_free_packet( server, event.data );
         for ( int i = 0; i < SLOTS; i++ ) {
-            netcode_messages_server_receive( messages[i], server, i, now );
+            netcode_messages_pull_from_server( messages[i], server, i, now );
             while ( netcode_messages_receive( messages[i], &message ) )
                 netcode_messages_send( messages[i], message.channel, message.kind, message.data, message.bytes );
-            netcode_messages_server_send( messages[i], server, i, now );
+            netcode_messages_push_to_server( messages[i], server, i, now );
         }
         netcode_server_wait( server, 1.0 / 60.0 );
     }
