@@ -11852,7 +11852,7 @@ NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
 typedef struct {
     double window; /* bytes */
     int is_starting;
-    int settling;                      /* round trips until the window is judged again */
+    int draining;                      /* round trips until the window is judged again */
     int is_shared;                     /* others fill the queue */
     double step;                       /* bytes by which it grows in a round trip */
     uint32_t delivered;                /* bytes that were acknowledged in all, modulo 2^32 */
@@ -12300,7 +12300,7 @@ static void nc_message_finish( struct netcode_messages_t * messages, uint32_t ha
 }
 
 /* Drops a message of which nothing was sent. */
-static void nc_message_drop( struct netcode_messages_t * messages, uint32_t handle )
+static void nc_message_expire( struct netcode_messages_t * messages, uint32_t handle )
 {
     messages->stats.messages_expired++;
     nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
@@ -12357,7 +12357,7 @@ NC_COLD static int nc_messages_end( struct netcode_messages_t * messages, int wh
         else if ( message->serial )
             nc_message_give_up( messages, handle );
         else
-            nc_message_drop( messages, handle );
+            nc_message_expire( messages, handle );
     }
     return found;
 }
@@ -12697,7 +12697,7 @@ static void nc_controller_acked( struct netcode_messages_t * messages, const nc_
     controller->delivered += sent->bytes;
     nc_controller_count( controller, sent, 0.0 );
     if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_ADAPTIVE || sent->time <= controller->cut_time ||
-         controller->settling || !( messages->held_back || messages->in_flight >= window / 2.0 ) )
+         controller->draining || !( messages->held_back || messages->in_flight >= window / 2.0 ) )
         return;
 
     double grown = window + sent->bytes * nc_controller_growth( messages );
@@ -12734,13 +12734,13 @@ NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
 
 /*  The queue has drained, or the start's has. Then the window is what the link carries in an empty round trip, or
     what it was before; and if a round trip was still long, the queue is that of others. */
-NC_COLD static void nc_controller_settle( struct netcode_messages_t * messages, double fits )
+NC_COLD static void nc_controller_drained( struct netcode_messages_t * messages, double fits )
 {
     nc_controller_t * controller = &messages->controller;
-    controller->settling--;
+    controller->draining--;
     if ( controller->saved <= 0.0 )
         nc_controller_set( messages, nc_real_larger( controller->window, fits ) );
-    else if ( !controller->settling ) {
+    else if ( !controller->draining ) {
         double packet = NETCODE_MAX_PACKET_SIZE; /* its own packets make a slow link's round trip longer */
         double own = 2.0 * packet * messages->stats.rtt / nc_real_larger( controller->through_before, packet );
         controller->shortest_ever = nc_real_smaller( 1.25 * controller->shortest_ever, controller->shortest );
@@ -12761,7 +12761,7 @@ NC_COLD static void nc_controller_drain( struct netcode_messages_t * messages )
     controller->base_time = messages->now;
     controller->base_next = controller->shortest = 0.0;
     controller->saved = 0.85 * window;
-    controller->settling = 2;
+    controller->draining = 2;
     controller->window = controller->is_shared
                              ? packet /* or its own queue would count as that of others for ever */
                              : nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
@@ -12827,11 +12827,11 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
     controller->base_next = nc_real_lowest( controller->base_next, mean + scatter );
     if ( fills ) {
         controller->is_starting = 0;
-        controller->settling = 3;
+        controller->draining = 3;
         nc_controller_set( messages, nc_real_smaller( fits, controller->window ) );
     }
-    if ( controller->settling )
-        nc_controller_settle( messages, fits );
+    if ( controller->draining )
+        nc_controller_drained( messages, fits );
     else if ( messages->held_back && messages->now - controller->base_time > NC_CONTROLLER_PERIOD )
         nc_controller_drain( messages );
     else if ( !controller->is_starting && !controller->is_shared ) {
@@ -12919,7 +12919,7 @@ static void nc_carried_forget( struct netcode_messages_t * messages )
 }
 
 /* Forgets the oldest packet. */
-static void nc_sent_drop( struct netcode_messages_t * messages )
+static void nc_sent_forget_oldest( struct netcode_messages_t * messages )
 {
     if ( messages->carried_first == messages->sent_first )
         nc_carried_forget( messages );
@@ -12935,7 +12935,7 @@ static void nc_sent_forget( struct netcode_messages_t * messages )
         if ( sent->flags & NC_SENT_IN_FLIGHT ||
              ( !( sent->flags & NC_SENT_ACKED ) && messages->now - sent->time < keep ) )
             return;
-        nc_sent_drop( messages );
+        nc_sent_forget_oldest( messages );
     }
 }
 
@@ -13421,14 +13421,14 @@ static int nc_message_is_over( const struct netcode_messages_t * messages, uint3
 }
 
 /* An ordered one is never dropped silently: its channel would have a gap. */
-NC_COLD static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32_t handle )
+NC_COLD static void nc_message_expire_queued( struct netcode_messages_t * messages, uint32_t handle )
 {
     const nc_message_t * message = nc_message_at( messages, handle );
     if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
         nc_messages_break( messages, nc_channel_is_missing( messages, message->channel )
                                          ? NETCODE_MESSAGES_REASON_CHANNEL
                                          : NETCODE_MESSAGES_REASON_TOO_LARGE );
-    nc_message_drop( messages, handle );
+    nc_message_expire( messages, handle );
 }
 
 /* Would an ordered message be too far ahead of one in fragments that its channel sends? */
@@ -13547,7 +13547,7 @@ static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_bu
         int is_begun = message->serial != 0;
         int may_leave = bulk || build->prompt || !message->fragments || message->is_cancelled;
         if ( !is_begun && nc_message_is_over( messages, handle ) )
-            nc_message_drop_queued( messages, handle );
+            nc_message_expire_queued( messages, handle );
         else if ( may_leave && nc_build_fits( build, message ) &&
                   ( is_begun || nc_message_may_start( messages, message, handle ) ) ) {
             if ( !is_begun )
@@ -13670,7 +13670,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     if ( probe && nc_messages_is_full( messages ) )
         nc_sent_lost( messages, nc_sent_at( messages, messages->sent_first ) );
     if ( messages->sent_end - messages->sent_first == messages->window && !nc_messages_is_full( messages ) )
-        nc_sent_drop( messages );
+        nc_sent_forget_oldest( messages );
     nc_carried_make_space( messages );
     build->tracked = !nc_messages_is_full( messages );
     build->most_carried = nc_carried_space( messages );

@@ -581,7 +581,7 @@ static void messages_look( int end )
     netcode_messages_stats( it, &stats );
     FUZZ_CHECK( stats.bytes_in_flight >= 0.0 && stats.loss_sent >= 0.0 && stats.loss_sent <= 1.0 );
     FUZZ_CHECK( stats.loss_received >= 0.0 && stats.loss_received <= 1.0 && stats.rtt >= 0.0 && stats.jitter >= 0.0 );
-    int drains = it->controller.settling && it->controller.saved > 0.0; /* the queue is let drain */
+    int drains = it->controller.draining && it->controller.saved > 0.0; /* the queue is let drain */
     FUZZ_CHECK( stats.congestion_window >= ( drains ? 1.0 : 2.0 ) * NETCODE_MAX_PACKET_SIZE );
     for ( int i = 0; i < MESSAGES_CHANNELS; i++ ) {
         netcode_messages_channel_stats( it, i, &channel );

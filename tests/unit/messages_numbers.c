@@ -205,7 +205,7 @@ static void numbers_round( struct netcode_messages_t * m, uint32_t count, double
 TEST( messages_windows_grow )
 {
     static const struct {
-        int congestion, held, starting, settling, shared, transfers;
+        int congestion, held, starting, draining, shared, transfers;
         double small_time, sent, in_flight, window, step, ceiling, after;
     } rows[] = {
         { 0, 0, 0, 0, 0, 0, 0.0, 99.9, 60000.0, 120000.0, 2400.0, 0.0, 120012.0 }, /* half of it is used */
@@ -235,7 +235,7 @@ TEST( messages_windows_grow )
         m->small_time = rows[i].small_time;
         m->in_flight = rows[i].in_flight;
         m->controller.is_starting = rows[i].starting;
-        m->controller.settling = rows[i].settling;
+        m->controller.draining = rows[i].draining;
         m->controller.is_shared = rows[i].shared;
         m->controller.cut_time = 50.0;
         m->controller.is_held = rows[i].ceiling > 0.0;
@@ -443,7 +443,7 @@ TEST( messages_starts_end )
         if ( !NUMBERS_SAME( m->controller.window, rows[i].after ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
         CHECK_EQ( m->controller.is_starting, rows[i].starting );
-        CHECK_EQ( m->controller.settling, rows[i].starting ? 0 : 2 );
+        CHECK_EQ( m->controller.draining, rows[i].starting ? 0 : 2 );
         netcode_messages_destroy( m );
     }
 }
@@ -452,7 +452,7 @@ TEST( messages_starts_end )
 TEST( messages_windows_settle )
 {
     struct netcode_messages_t * m = numbers_running( 0 );
-    m->controller.settling = 2;
+    m->controller.draining = 2;
     m->controller.window = 50000.0;
     for ( int i = 0; i < 3; i++ ) {
         static const double through[] = { 160e3, 120e3, 180e3 }, windows[] = { 80000.0, 80000.0, 60000.0 };
@@ -461,7 +461,7 @@ TEST( messages_windows_settle )
         nc_controller_judge( m );
         NUMBERS_SAME( m->controller.window,
                       windows[i] ); /* at last, by a quarter of the wait, which is as long as the path */
-        CHECK_EQ( m->controller.settling, i == 0 );
+        CHECK_EQ( m->controller.draining, i == 0 );
     }
     netcode_messages_destroy( m );
 }
@@ -491,7 +491,7 @@ TEST( messages_queues_are_drained )
         numbers_round( m, 10, 0.1, 0.0, rows[i].through );
         nc_controller_judge( m );
         NUMBERS_SAME( controller->window, rows[i].drained );
-        CHECK_EQ( controller->settling, rows[i].held ? 2 : 0 );
+        CHECK_EQ( controller->draining, rows[i].held ? 2 : 0 );
         if ( rows[i].held ) {
             NUMBERS_SAME( controller->base_time, 100.0 );
             CHECK( controller->shortest == 0.0 && controller->shortest_ever == 0.1 );
