@@ -670,7 +670,7 @@
     netcode_messages_
         memory, create, destroy, reset, send, send_message, send_stream, cancel_stream, receive, event, set_time,
         process_packet, generate_packet, flush, update, next_deadline, stats, channel_stats, drop_reason_name,
-        drop_reason_text, client_receive, client_send, server_receive, server_send
+        drop_reason_text, pull_from_client, push_to_client, pull_from_server, push_to_server
     netcode_network_simulator_
         create, destroy, reset, update, socket, move
     netcode_server_
