@@ -11348,7 +11348,6 @@ enum nc_messages_limit_t {
     NC_FRAME_CANCEL = 0x27,
     NC_FRAME_REFUSE = 0x2f,
     NC_FRAME_BROKEN = 0x37,
-    NC_FRAME_IS_DONE = -1,         /* checked, and nothing of it is to be stored */
     NC_MESSAGES_REMEMBERED = 2048, /* numbers of packets */
     NC_MESSAGES_BLOCK = 256,       /* numbers of packets, of which one is skipped */
     NC_MESSAGES_BLOCKS = 128,      /* whose skipped numbers are known: all that an ack can name */
@@ -11419,7 +11418,6 @@ typedef struct {
     uint32_t end, high;            /* of the last block, and of all that there ever were */
     uint32_t handles, free_handle; /* how many entries the table has, and the first free one */
     uint32_t fixed, gap;           /* the handle of a block that must not be moved, and how much is free before it */
-    uint32_t node;                 /* where in a block's data the node of a tree is */
 } nc_heap_t;
 
 /* At the start of each block, a multiple of 8 bytes. */
@@ -11574,7 +11572,7 @@ NC_COLD static void nc_heap_reset( nc_heap_t * heap )
     heap->used = heap->end = heap->high = heap->handles = heap->free_handle = heap->fixed = heap->gap = 0;
 }
 
-/*  ---- tree: blocks of a heap, found by a key of 16 bits ----
+/*  ---- tree: blocks of a heap that begin with a node, found by a key of 16 bits ----
     It branches by the bits of the keys, the lowest first: the keys below a node agree with its key in as many bits as
     its depth. So a search takes 16 steps at most, whatever keys a peer chooses. */
 
@@ -11584,7 +11582,7 @@ typedef struct {
 
 static nc_node_t * nc_tree_node( const nc_heap_t * heap, uint32_t handle )
 {
-    return (nc_node_t *) (void *) ( (uint8_t *) nc_heap_at( heap, handle ) + heap->node );
+    return (nc_node_t *) nc_heap_at( heap, handle );
 }
 
 /* Returns the link to the block with this key, or the empty link where it belongs. */
@@ -11700,12 +11698,12 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 /*  A message to be sent. After it are its data, or the stream that they are read from, and, if it is sent in
     fragments, a byte for each of those that may be in flight. */
 typedef struct {
+    nc_node_t node;  /* its key is the id; in a tree, if it is sent in fragments */
     uint32_t serial; /* counts the messages that were begun; 0: it was not, or nothing more is to be sent of it */
     uint8_t kind, channel, list, event, retries;
     uint8_t is_cancelled; /* CANCEL is sent instead of it; 2: one was */
     uint8_t was_lost;     /* this was reported */
     uint8_t most_repeats; /* flights after the first, or the first again, in which it may be repeated */
-    uint8_t head_bytes;   /* of the head of its frame */
     uint32_t packets;     /* in flight with it, or with its CANCEL, whose acks are not overdue */
     uint32_t first_fragment, next_fragment; /* all before the first are acknowledged, all from the next on not sent */
     uint32_t lost_fragments;
@@ -11717,10 +11715,8 @@ typedef struct {
     /* The flights in which it was sent first, or first again, and last; or the number of the first packet with CANCEL. */
     uint32_t born, copied;
     uint32_t order; /* a stream's tag */
-    nc_node_t node; /* its key is the id; in a tree, if it is sent in fragments */
     double queued, expires;
     uint64_t receipt;
-    uint8_t head[8]; /* its data follow, as in a packet */
 } nc_message_t;
 
 enum { /* a fragment's byte: how often it was lost, and */
@@ -11736,7 +11732,7 @@ typedef struct {
     uint32_t next;
     uint32_t bytes;
     uint32_t first_fragment; /* the first that is missing */
-    uint16_t order;
+    uint32_t order;          /* a stream's tag */
     uint8_t channel, kind;
     int64_t id; /* -1: unreliable */
 } nc_arrived_t;
@@ -11746,7 +11742,6 @@ typedef struct {
     void * context;
     int ( *write_function )( void * context, uint32_t offset, const uint8_t * data, int bytes );
     void ( *end_function )( void * context, int complete );
-    uint32_t tag;
 } nc_stream_t;
 
 typedef struct {
@@ -11820,12 +11815,10 @@ typedef struct {
 } nc_report_t;
 
 /* Checks at compile time what the comments above say about layouts. */
-NC_STATIC_ASSERT( data_follow_the_head, offsetof( nc_message_t, head ) + 8 == sizeof( nc_message_t ) );
 NC_STATIC_ASSERT( cost_is_enough, sizeof( nc_arrived_t ) + NC_HEAP_OVERHEAD <= NC_MESSAGES_COST );
 NC_STATIC_ASSERT( stream_cost_is_enough, sizeof( nc_stream_t ) <= NC_MESSAGES_STREAM_COST );
 NC_STATIC_ASSERT( a_part_holds_all_handles,
                   NC_MESSAGES_UNPROMISED_PART * sizeof( uint32_t ) <= sizeof( nc_block_t ) + sizeof( nc_arrived_t ) );
-NC_STATIC_ASSERT( heads_have_room, 2 + 2 + 2 + 2 <= 8 && NETCODE_MESSAGES_WHOLE_BYTES < 0x4000 );
 NC_STATIC_ASSERT( all_that_is_carried_is_found, 4096 * NC_MESSAGES_CARRIED_MEAN <= UINT16_MAX );
 NC_STATIC_ASSERT( fragments_are_found, (int) NC_MESSAGES_FRAGMENTS < UINT16_MAX / 2 );
 NC_STATIC_ASSERT( tries_are_counted, (int) NC_MESSAGES_RETRIES <= (int) NC_FRAGMENT_TRIES );
@@ -13104,12 +13097,11 @@ typedef struct {
     uint8_t * start;
     uint8_t * at;
     uint8_t * end;
-    uint8_t * last; /* the first byte of the last frame, if its length can be left out */
-    uint32_t last_head_bytes;
-    uint32_t count, most_carried;           /* of what it carries */
-    uint16_t fragment;                      /* the index of its fragment */
-    uint8_t flags;                          /* of what is remembered of it */
-    int asks, tracked;                      /* it asks for an ack; it may, because there is space to remember it */
+    uint8_t *last, *last_data;    /* the first byte of the last frame, if its length can be left out, and its data */
+    uint32_t count, most_carried; /* of what it carries */
+    uint16_t fragment;            /* the index of its fragment */
+    uint8_t flags;                /* of what is remembered of it */
+    int asks, tracked;            /* it asks for an ack; it may, because there is space to remember it */
     int unreliable, reliable, bulk, prompt; /* what the window and the rate allow */
     int delay, is_ackless, has_long_acks;
 } nc_build_t;
@@ -13164,7 +13156,7 @@ static int nc_build_fits( const nc_build_t * build, const nc_message_t * message
     if ( message->is_cancelled )
         return nc_build_has_room( build, 7 ) && nc_build_may_carry( build );
     uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 4 : message->bytes;
-    return nc_build_has_room( build, message->head_bytes + bytes ) &&
+    return nc_build_has_room( build, nc_message_head_bytes( message ) + bytes ) &&
            !( message->fragments && build->flags & NC_SENT_FRAGMENT ) &&
            ( nc_build_may_carry( build ) || !( nc_kind_is_reliable( message->kind ) || message->receipt ) );
 }
@@ -13172,12 +13164,11 @@ static int nc_build_fits( const nc_build_t * build, const nc_message_t * message
 static void nc_build_message( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle, int remember )
 {
     nc_message_t * message = nc_message_at( messages, handle );
-    uint32_t bytes = message->head_bytes + message->bytes;
-    memcpy( build->at, nc_message_data( message ) - message->head_bytes, bytes );
-
     build->last = build->at;
-    build->last_head_bytes = message->head_bytes;
-    build->at += bytes;
+    build->at = nc_put_varint( nc_put_head( build->at, message, 0 ), message->bytes );
+    build->last_data = build->at;
+    memcpy( build->at, nc_message_data( message ), message->bytes );
+    build->at += message->bytes;
     build->asks = 1;
     messages->small_time = messages->now;
     message->copied = messages->flight;
@@ -13533,8 +13524,6 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
 
     if ( nc_kind_is_reliable( message->kind ) )
         nc_reliable_start( messages, handle );
-    if ( !message->fragments ) /* directly before its data, so that the frame is contiguous */
-        nc_put_varint( nc_put_head( nc_message_data( message ) - message->head_bytes, message, 0 ), message->bytes );
 }
 
 /*  Takes the message that is next of these queues, and begins it, or begins it again. 0: there is none that may be sent,
@@ -13737,10 +13726,9 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
     if ( build->has_long_acks )
         messages->long_acks_time = messages->now;
     if ( build->last ) { /* the last frame: the packet's end is the message's */
-        uint8_t * data = build->last + build->last_head_bytes;
-        uint32_t bytes = (uint32_t) ( build->at - data ), length_bytes = nc_varint_bytes( bytes );
+        uint32_t bytes = (uint32_t) ( build->at - build->last_data ), length_bytes = nc_varint_bytes( bytes );
         *build->last |= NC_FRAME_LAST;
-        memmove( data - length_bytes, data, bytes );
+        memmove( build->last_data - length_bytes, build->last_data, bytes );
         build->at -= length_bytes;
     }
 
@@ -13798,9 +13786,8 @@ typedef struct {
     nc_acks_t acks;
     int64_t newest_id; /* ids are near it, before any frame of the packet changes it */
     int64_t number;
-    int asks, frame_count;
-    uint32_t duplicates;                          /* messages received before */
-    uint16_t frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where those to be stored begin; each has 2 bytes at least */
+    int asks;
+    const uint8_t * frames; /* the first, behind the header */
 } nc_plan_t;
 
 static int nc_frame_read_ranges( nc_source_t * source, nc_acks_t * acks )
@@ -13929,14 +13916,13 @@ static uint32_t nc_arrived_bytes( int kind, uint32_t bytes )
 }
 
 /* A further fragment of a message must be as the first one that arrived. */
-static int nc_frame_fits( nc_arrived_t * arrived, const nc_frame_t * frame )
+static int nc_frame_fits( const nc_arrived_t * arrived, const nc_frame_t * frame )
 {
-    uint32_t order = arrived->kind == NETCODE_MESSAGE_STREAM ? nc_arrived_stream( arrived )->tag : arrived->order;
     return arrived->kind == frame->kind && arrived->channel == frame->channel && arrived->bytes == frame->bytes &&
-           order == frame->order && (int64_t) frame->index - arrived->first_fragment < NC_MESSAGES_FRAGMENTS;
+           arrived->order == frame->order && (int64_t) frame->index - arrived->first_fragment < NC_MESSAGES_FRAGMENTS;
 }
 
-/* Can this frame be accepted, and is it to be stored? Changes nothing yet. */
+/* Can this frame be accepted? Changes nothing yet. */
 static int nc_frame_check_message( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
 {
     int fragment = frame->type == -2, kind = frame->kind;
@@ -13964,10 +13950,8 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
            ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
              (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order ) >= NC_MESSAGES_IDS ) ) )
         return NETCODE_MESSAGES_DROP_WINDOW;
-    if ( is_old || nc_order_was_received( messages, frame ) ) {
-        plan->duplicates++;
-        return NC_FRAME_IS_DONE;
-    }
+    if ( is_old || nc_order_was_received( messages, frame ) )
+        return NETCODE_MESSAGES_DROP_NONE;
     if ( !partial )
         plan->cost += nc_messages_cost( kind, frame->bytes );
     if ( kind == NETCODE_MESSAGE_STREAM ) /* it could not be refused, or too many begin */
@@ -13995,9 +13979,6 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
         return nc_frame_check_message( messages, frame, plan );
     if ( frame->type == NC_FRAME_CANCEL )
         return nc_frame_check_cancel( messages, frame, plan );
-    if ( frame->type == NC_FRAME_ACK_RANGES )
-        return NC_FRAME_IS_DONE; /* it is in the plan already */
-
     if ( frame->type == NC_FRAME_LIMIT && ( (int32_t) ( frame->value - messages->credit_spent ) > 1 << 30 ||
                                             frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES || frame->channel < 1 ||
                                             frame->channel > NETCODE_MESSAGES_CHANNELS ) )
@@ -14006,7 +13987,6 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
         if ( plan->refused )
             return NETCODE_MESSAGES_DROP_FRAME;
         plan->refused = frame->data;
-        return NC_FRAME_IS_DONE;
     }
     return NETCODE_MESSAGES_DROP_NONE;
 }
@@ -14030,15 +14010,8 @@ static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t han
 
 static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_message_channel_t * channel, uint32_t handle )
 {
-    nc_arrived_t * arrived = nc_arrived_at( messages, handle );
-    if ( !channel->waiting && arrived->order == channel->expected_order ) {
-        channel->expected_order++;
-        nc_arrived_ready( messages, handle );
-        return;
-    }
-
     uint32_t * link;
-    nc_tree_insert( &messages->in, &channel->waiting, handle, arrived->order );
+    nc_tree_insert( &messages->in, &channel->waiting, handle, nc_arrived_at( messages, handle )->order );
     while ( *( link = nc_tree_find( &messages->in, &channel->waiting, channel->expected_order ) ) ) {
         nc_arrived_ready( messages, nc_tree_remove( &messages->in, link ) );
         channel->expected_order++;
@@ -14087,7 +14060,7 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
     arrived->bytes = frame->bytes;
     arrived->first_fragment = 0;
     arrived->id = id;
-    arrived->order = (uint16_t) frame->order;
+    arrived->order = frame->order;
     arrived->channel = (uint8_t) frame->channel;
     arrived->kind = (uint8_t) frame->kind;
 
@@ -14099,14 +14072,14 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
 }
 
 /* The stream begins, and the application takes it or not. */
-NC_COLD static int nc_stream_accept( struct netcode_messages_t * messages, nc_arrived_t * arrived, uint32_t tag )
+NC_COLD static int nc_stream_accept( struct netcode_messages_t * messages, nc_arrived_t * arrived )
 {
     nc_stream_t * kept = nc_arrived_stream( arrived );
     netcode_messages_stream_t stream;
     memset( &stream, 0, sizeof( stream ) );
     stream.channel = arrived->channel;
     stream.bytes = arrived->bytes;
-    stream.tag = tag;
+    stream.tag = arrived->order;
     messages->stream_tokens -= 1.0;
 
     int is_wanted = messages->accept_stream_function &&
@@ -14115,7 +14088,6 @@ NC_COLD static int nc_stream_accept( struct netcode_messages_t * messages, nc_ar
     kept->context = stream.context;
     kept->write_function = stream.write_function;
     kept->end_function = is_wanted ? stream.end_function : NULL;
-    kept->tag = tag;
     return is_wanted;
 }
 
@@ -14171,7 +14143,7 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
         messages->stats.messages_duplicate++;
         return;
     }
-    if ( ( begins && frame->kind == NETCODE_MESSAGE_STREAM && !nc_stream_accept( messages, arrived, frame->order ) ) ||
+    if ( ( begins && frame->kind == NETCODE_MESSAGE_STREAM && !nc_stream_accept( messages, arrived ) ) ||
          !nc_fragment_store( arrived, frame ) ) {
         nc_stream_refuse( messages, handle );
         return;
@@ -14199,7 +14171,7 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
     if ( reliable && ( ( ( frame->known || nc_messages_had( messages, id ) ) &&
                          !( fragment && nc_partial_find( messages, frame->id ) ) ) ||
                        nc_order_was_received( messages, frame ) ) )
-        messages->stats.messages_duplicate++; /* perhaps it was in this packet before */
+        messages->stats.messages_duplicate++;
     else if ( fragment )
         nc_messages_take_fragment( messages, frame, id, plan->number );
     else {
@@ -14259,7 +14231,7 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
         nc_messages_grant( messages, frame->value );
         messages->peer_max_bytes = frame->bytes;
         messages->peer_channels = (uint32_t) frame->channel;
-    } else { /* BROKEN */
+    } else if ( frame->type == NC_FRAME_BROKEN ) {
         nc_messages_break( messages, (int) frame->value );
         messages->broken_due = 0;
         messages->peer_is_broken = 1;
@@ -14305,15 +14277,13 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
 }
 
 /* Does it acknowledge a skipped number? */
-static int nc_messages_acks_skipped( const struct netcode_messages_t * messages, const nc_plan_t * plan )
+static int nc_messages_acks_skipped( const struct netcode_messages_t * messages, const nc_acks_t * acks )
 {
-    const nc_acks_t * acks = &plan->acks;
-    uint64_t acked = (uint64_t) acks->number, newest = messages->next_number / NC_MESSAGES_BLOCK;
-    uint64_t below = acks->count ? acks->low[acks->count - 1] : 32, first = acked < below ? 0 : acked - below;
-    uint64_t block = acked / NC_MESSAGES_BLOCK, blocks = acks->valid ? block - first / NC_MESSAGES_BLOCK + 1 : 0;
-    for ( ; blocks-- && newest - block < NC_MESSAGES_BLOCKS; block-- ) {
-        uint64_t skipped = messages->skipped[block % NC_MESSAGES_BLOCKS], number = block * NC_MESSAGES_BLOCK + skipped;
-        if ( skipped && number <= acked && nc_acks_hold( &plan->acks, (uint32_t) number ) )
+    uint64_t block = (uint64_t) acks->number / NC_MESSAGES_BLOCK, newest = messages->next_number / NC_MESSAGES_BLOCK;
+    uint64_t blocks = acks->count ? NC_MESSAGES_REMEMBERED / NC_MESSAGES_BLOCK + 1 : 2; /* that acks can reach */
+    for ( ; acks->valid && blocks-- && newest - block < NC_MESSAGES_BLOCKS; block-- ) {
+        uint32_t skipped = messages->skipped[block % NC_MESSAGES_BLOCKS];
+        if ( skipped && nc_acks_hold( acks, (uint32_t) block * NC_MESSAGES_BLOCK + skipped ) )
             return 1;
     }
     return 0;
@@ -14323,23 +14293,20 @@ static int nc_messages_acks_skipped( const struct netcode_messages_t * messages,
 static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_source_t * source, nc_plan_t * plan )
 {
     nc_frame_t frame;
-    const uint8_t * packet = source->at;
     int reason = nc_messages_read_header( messages, source, plan );
     plan->newest_id = messages->newest_id;
+    plan->frames = source->at;
 
-    while ( reason <= NETCODE_MESSAGES_DROP_NONE && source->at != source->end ) {
-        uint16_t begins = (uint16_t) ( source->at - packet );
+    while ( reason == NETCODE_MESSAGES_DROP_NONE && source->at != source->end ) {
         nc_frame_read( source, &frame, &plan->acks );
         reason = source->failed ? (int) NETCODE_MESSAGES_DROP_FRAME : nc_frame_check( messages, &frame, plan );
-        if ( reason == NETCODE_MESSAGES_DROP_NONE )
-            plan->frames[plan->frame_count++] = begins;
     }
-    if ( reason > NETCODE_MESSAGES_DROP_NONE )
+    if ( reason != NETCODE_MESSAGES_DROP_NONE )
         return reason;
 
     if ( plan->acks.count && plan->acks.number < (int64_t) plan->acks.low[plan->acks.count - 1] )
         return NETCODE_MESSAGES_DROP_ACK;
-    if ( nc_messages_acks_skipped( messages, plan ) ) {
+    if ( nc_messages_acks_skipped( messages, &plan->acks ) ) {
         nc_messages_break( messages, NETCODE_MESSAGES_REASON_FORGED_ACK ); /* none of its acks can be trusted */
         return NETCODE_MESSAGES_DROP_ACK;
     }
@@ -14478,8 +14445,6 @@ NC_COLD static void nc_messages_begin( struct netcode_messages_t * messages, dou
     messages->paced = messages->urgent = NETCODE_MAX_PACKET_SIZE;
 
     nc_heap_reset( &messages->in );
-    if ( !messages->event_head )
-        nc_heap_reset( &messages->out );
 
     size_t from = offsetof( nc_message_channel_t, queues );
     for ( int i = 0; i < messages->channel_count; i++ )
@@ -14536,7 +14501,6 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
     messages->credit_window = layout->in_bytes - ( unpromised < quarter ? unpromised : quarter );
     messages->out.base = block + layout->out_at;
     messages->out.bytes = layout->out_bytes / 8 * 8;
-    messages->out.node = (uint32_t) offsetof( nc_message_t, node );
     messages->in.base = block + layout->in_at;
     messages->in.bytes = layout->in_bytes / 8 * 8;
 
@@ -14667,7 +14631,6 @@ static int nc_messages_enqueue( struct netcode_messages_t * messages, const stru
     queued->expires = message->ttl_seconds > 0.0    ? messages->now + message->ttl_seconds
                       : nc_kind_is_reliable( kind ) ? 1e300
                                                     : messages->now + 0.5;
-    queued->head_bytes = (uint8_t) nc_message_head_bytes( queued );
     if ( kept )
         memcpy( nc_message_data( queued ), message->data, kept );
     memset( nc_message_data( queued ) + kept, 0, states );
@@ -14844,7 +14807,7 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     nc_plan_t plan;
 
     nc_messages_check( messages );
-    memset( &plan, 0, offsetof( nc_plan_t, frames ) );
+    memset( &plan, 0, sizeof( plan ) );
     int reason = bytes > NETCODE_MAX_PACKET_SIZE ? (int) NETCODE_MESSAGES_DROP_HEADER
                  : messages->broken              ? (int) NETCODE_MESSAGES_DROP_BROKEN
                                                  : nc_messages_check_packet( messages, &source, &plan );
@@ -14864,11 +14827,10 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     messages->stats.packets_received++;
     messages->stats.bytes_received += (uint64_t) bytes;
     nc_messages_take_number( messages, plan.number, plan.asks );
-    messages->stats.messages_duplicate += plan.duplicates;
 
     messages->is_busy = 1;
-    for ( int i = 0; i < plan.frame_count; i++ ) {
-        source.at = packet + plan.frames[i];
+    plan.acks.count = 0; /* ACK_RANGES is read again */
+    for ( source.at = plan.frames; source.at != source.end; ) {
         nc_frame_read( &source, &frame, &plan.acks );
         nc_frame_take( messages, &frame, &plan );
     }

@@ -141,7 +141,7 @@ uint32_t answer_varint( nc_source_t * source )
     return value;
 }
 
-/* Ranges that are accepted go downwards from 33 below the newest, apart from each other, and end 255 below it. */
+/* Ranges that are accepted go downwards from 33 below the newest, apart from each other, and end 2047 below it: 255 in the small header. */
 static void claim_ranges( const nc_acks_t * acks )
 {
     int nth = any_int();
@@ -485,7 +485,7 @@ void prove_messages_has_id( void )
 
 /* ---- trees ---- */
 
-enum { NODES = 4, BLOCK = 32, NODE_AT = 8 };
+enum { NODES = 4, BLOCK = 32 };
 
 /* Blocks of a heap with a node each, and their offsets: handle 1 is the last. */
 static struct {
@@ -499,7 +499,7 @@ static uint32_t keys[NODES + 1];
 
 static nc_node_t * node_of( uint32_t handle )
 {
-    return (nc_node_t *) (void *) &forest.blocks[handle - 1][NODE_AT / 4];
+    return (nc_node_t *) (void *) &forest.blocks[handle - 1];
 }
 
 /* Links to this block. */
@@ -552,7 +552,6 @@ static uint32_t any_tree( void )
     trees.base = (uint8_t *) &forest;
     trees.bytes = sizeof( forest );
     trees.handles = NODES;
-    trees.node = NODE_AT;
     tree_root = any_u32();
     for ( uint32_t i = 1; i <= NODES; i++ ) {
         forest.offsets[NODES - i] = ( i - 1 ) * BLOCK;
@@ -687,7 +686,7 @@ void prove_messages_header( void )
     CLAIM( source.at == data + ( data[0] & 0x20 ? 11 : 9 ) &&
            ( (uint64_t) plan.number & 0xffff ) == low_bytes( data + 1, 2 ) );
     CLAIM( !plan.acks.valid ||
-           ( (uint64_t) plan.acked < messages.next_number && plan.acks.ack == (uint32_t) plan.acked ) );
+           ( (uint64_t) plan.acks.number < messages.next_number && plan.acks.ack == (uint32_t) plan.acks.number ) );
     uint64_t delay = data[0] & 0x20 ? low_bytes( data + 9, 2 ) : 0;
     CLAIM( plan.acks.delay == ( delay < 1000 ? delay : 1000 ) ); /* a tenth of a second is believed */
 }

@@ -60,7 +60,6 @@ static nc_message_t * any_message( uint32_t most )
     message->fragments = nc_fragments_of( message->kind, message->bytes );
     GIVEN( message->kind == NETCODE_MESSAGE_STREAM || message->bytes <= NETCODE_MESSAGES_MAX_BYTES );
     GIVEN( !message->fragments || nc_kind_is_reliable( message->kind ) );
-    message->head_bytes = (uint8_t) nc_message_head_bytes( message );
     messages.next_number = any_u64();
     return message;
 }
@@ -101,12 +100,11 @@ void prove_messages_build_message( void )
     int kind = message->kind;
     int remember = nc_kind_is_reliable( kind ) || message->receipt != 0;
     GIVEN( kind != NETCODE_MESSAGE_STREAM );
-    nc_put_varint( nc_put_head( nc_message_data( message ) - message->head_bytes, message, 0 ), message->bytes );
     GIVEN( nc_build_fits( &build, message ) );
     nc_build_message( &messages, &build, HANDLE, remember );
     CLAIM( build.at <= build.end && build.last == build.start );
     CLAIM( build.count == at + (uint32_t) remember && message->packets == packets + (uint32_t) remember );
-    CLAIM( build.start + build.last_head_bytes + message->bytes == build.at );
+    CLAIM( build.last_data + message->bytes == build.at );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -1 && frame.kind == kind && frame.channel == message->channel );
     CLAIM( frame.id == ( kind >= 2 ? message->node.key : 0 ) &&
@@ -217,7 +215,6 @@ static nc_message_t * any_transfer( void )
     message->node.key = any_u16();
     message->order = any_u32();
     message->serial = any_u32();
-    message->head_bytes = (uint8_t) nc_message_head_bytes( message );
     transfer.stream.context = &transfer;
     transfer.stream.read_function = read_stream;
     return message;

@@ -245,7 +245,7 @@ static void hostile_fragment( struct victim_t * v )
         id = (int) arrived->id;
         kind = arrived->kind;
         channel = arrived->channel;
-        order = kind == 5 ? (int) nc_arrived_stream( arrived )->tag + ( test_random_below( 10 ) == 0 ) : arrived->order;
+        order = kind == 5 ? (int) arrived->order + ( test_random_below( 10 ) == 0 ) : (int) arrived->order;
         total = (int) arrived->bytes + ( test_random_below( 10 ) == 0 );
     }
     if ( kind != 5 ) {
