@@ -434,7 +434,7 @@
 
     channels     32, each with an order of its own: a loss in one never delays another. Give a channel a priority (0 is
                  sent first) and a weight among equals. Unreliable messages, and one fragment at a time, leave up to the
-                 least rate in any case; beyond it they share the window.
+                 least rate; beyond it they share the window.
     receipts     a number that you give a message: netcode_messages_event returns it with ACKED, LOST, PROGRESS of large
                  ones and streams, and SPURIOUS if LOST was reported too early. So a state that is sent as a difference
                  follows what has arrived, and a purchase is known to be there. Events use space in the send buffer
@@ -463,10 +463,10 @@
                  half times what it loses while the window is held after a cut, up to 10 %), the window becomes what was
                  delivered in the last round trips, and is held for up to 5 s. Where others keep a queue full, delays
                  do not count. Reliable messages in one piece wait for a rate only, of four windows in a round trip, so
-                 that what an interruption held up leaves at once. If the rate holds some back in four round trips, of whose
-                 packets more than a quarter was lost, or that waited longer than 250 ms in a queue, more are sent than
-                 the path carries: until none waits, they obey the window, too, and share it, and the least rate, with
-                 unreliable ones, by priority; on a link that has not carried twice the least rate for ten seconds, the
+                 that what an interruption held up leaves at once. If in four round trips in a row more than a quarter of
+                 the packets was lost, or they waited longer than 250 ms in a queue, and the rate holds some back, more
+                 are sent than the path carries: until none waits, they obey the window, too, and share it, and the
+                 least rate, with unreliable ones, by priority; on a link that has not carried twice the least rate for ten seconds, the
                  window alone. FIXED or NONE if you know the network. window_packets limits what is remembered; by
                  default 1,024 packets with 4,096 messages and repeats: 1.2 MB a round trip. An unreliable message that
                  waits longer than its time to live (0.5 s by default) is dropped and counted.
@@ -492,9 +492,10 @@
                  limited rate: 128 at once, and 512 a second; twice as many are accepted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that
                  is given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
-    memory       3.0 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
-                 and 96 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at
-                 the least); parts that no message has needed use no pages of the system. A side that only sends large
+    memory       2.9 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
+                 and 96 KiB or a quarter of one. What is remembered of packets is a part of the send buffer, or beside
+                 it where that has its least size (netcode_messages_memory returns the sum: 1.2 MB by default, 72 KiB
+                 at the least). Parts that no message has needed use no pages of the system. A side that only sends large
                  messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and
                  a buffer may be for one. reset and destroy wipe what was used. A message that is larger than the other
                  side accepts, or for a channel that it does not have, is refused (TOO_LARGE, NO_CHANNEL). If it was
@@ -1356,9 +1357,9 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_REASON_GIVEN_UP 1    /* an ordered message was: max_retries */
 #define NETCODE_MESSAGES_REASON_CHANNEL 2     /* a message for a channel that the other side does not have */
 #define NETCODE_MESSAGES_REASON_TOO_LARGE 3   /* an ordered message is larger than the other side accepts */
-#define NETCODE_MESSAGES_REASON_FORGED_ACK 4  /* the peer acknowledged what was never sent */
-#define NETCODE_MESSAGES_REASON_OUT_OF_STEP 5 /* no packet could be used for 10 s: only one side was reset */
-#define NETCODE_MESSAGES_REASON_VERSION 6     /* the same: the other side uses another version of this format */
+#define NETCODE_MESSAGES_REASON_FORGED_ACK 4  /* the peer acknowledged a number that was skipped */
+#define NETCODE_MESSAGES_REASON_OUT_OF_STEP 5 /* only one side was reset, or no packet could be used for 10 s */
+#define NETCODE_MESSAGES_REASON_VERSION 6     /* the other side uses another version of this format */
 
 /* Why a whole packet was dropped. X( name, sentence ) */
 /* clang-format off */
@@ -1371,7 +1372,7 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
     X( ACK          , "it acknowledges packets that were never sent" )                               \
     X( FRAME        , "a frame is cut short, unknown, or not in its shortest form" )                 \
     X( CHANNEL      , "a message is for a channel that is not open here" )                           \
-    X( FRAGMENT     , "a fragment does not fit to its message, or that is larger than allowed" )     \
+    X( FRAGMENT     , "a fragment does not match its message, or the message is larger than allowed" ) \
     X( LIMIT        , "the peer sends more than it was allowed, or allows what can not be" )         \
     X( NO_ROOM      , "its reliable messages do not fit now, or too many streams begin; the peer repeats" ) \
     X( BROKEN       , "the connection is broken until it is reset" )                                 \
@@ -1410,7 +1411,8 @@ struct netcode_messages_stream_t {
     void ( *read_function )( void * context, uint32_t offset, uint8_t * data, int bytes );
     /* Receiving: each byte comes once, in any order of offsets. 1, or 0 to end the stream: the sender gets LOST. */
     int ( *write_function )( void * context, uint32_t offset, const uint8_t * data, int bytes );
-    /* Receiving, the last call: 1 if all bytes were written, 0 if the stream was cancelled or the connection ended. */
+    /* Receiving, the last call: 1 if all bytes were written; 0 if the stream was cancelled, write_function has ended it,
+       or the connection has ended. */
     void ( *end_function )( void * context, int complete );
 };
 
@@ -1425,13 +1427,13 @@ struct netcode_messages_config_t {
                                  2 x max_send_message_bytes, and 96 KiB or a quarter of one more; at least one of them and
                                  half of it below 128 KiB, 64 KiB below 512 KiB, else an eighth; 32 KiB in any case */
     int receive_buffer_bytes; /* messages that wait to be read or to be completed; the same for the receiving limit */
-    int window_packets;       /* packets in flight, 16 to 4096; 1024, or fewer for a small send buffer: 64 for 32 KiB;
-                                 and four messages in one piece for each */
+    int window_packets;       /* packets in flight, 16 to 4096, rounded up to a power of two; 1024, or fewer for a small
+                                 send buffer: 64 for 32 KiB. Four messages in one piece for each, or 512 in all */
     int congestion;           /* NETCODE_MESSAGES_CONGESTION_... */
     int bytes_per_second;     /* of FIXED; 125000 */
-    int max_retries;     /* given up after 1 to 60 losses, or a silence as long; 0: never, until the connection ends */
+    int max_retries; /* sent again 1 to 60 times, then given up if lost once more, or after a silence as long; 0: never */
     int upgrade_large;   /* 1: an unreliable message that is too large for a packet is sent reliably. 0: refused */
-    double ping_seconds; /* measures the round trip when nothing else does; 1.0; negative: never */
+    double ping_seconds; /* between PINGs, which measure `ping`, beside messages, too; 1.0; negative: never */
     uint8_t priorities[NETCODE_MESSAGES_CHANNELS]; /* of each channel: 0 is sent before 1 and so on */
     uint8_t weights[NETCODE_MESSAGES_CHANNELS];    /* shares among channels of one priority; 0 is 1 */
     int repeats;                                   /* NETCODE_MESSAGES_REPEATS_... */
@@ -1954,7 +1956,8 @@ NETCODE_API const char * netcode_messages_drop_reason_text( int reason );
 /*  Joined to a client: call the first after netcode_client_update and the second at the end of the tick. They read all
     payloads of the client, and reset the messages when its connection has ended; what is queued after that, or before
     the first connection, waits for the next one. Messages received last can be read until the next call. A callback
-    that the client or the server makes during the call must not destroy it, nor reset or destroy the messages. */
+    that the client or the server makes during the call must not destroy the client or server, nor reset or destroy the
+    messages. */
 NETCODE_API void netcode_messages_pull_from_client( struct netcode_messages_t * messages,
                                                     struct netcode_client_t * client, double time );
 NETCODE_API void netcode_messages_push_to_client( struct netcode_messages_t * messages,
@@ -11303,13 +11306,13 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
         1f LIMIT       credit 4, the largest message accepted (varint), channels 1 (1 to 32), epoch 2: a random number
                        that this side draws at each reset; a change of it is BROKEN. The sender may begin reliable
                        messages until the sum of their costs is the credit; modulo 2^32. A message costs its length (a
-                       stream 32), 80 more, and one for each 8 of its fragments, 512 at most. Before the first LIMIT
+                       stream 32), 80 more, and one for each 8 of its fragments or a part of 8, 512 at most. Before the first LIMIT
                        the credit is 16384. The largest message is 1180 at least
         27 CANCEL      id 2, cost (varint): this reliable message, not an ordered one, is not sent any more. The cost
                        is 0 if a part of it was acknowledged
-        2f REFUSE      count 1 (1 to 16), ids 2 each: the receiver of these streams does not want them. In each packet
-                       until one of them is acknowledged, once, and effective before the acks in its packet: a refused
-                       stream is never ACKED
+        2f REFUSE      count 1 (1 to 16), ids 2 each: the receiver of these streams does not want them. At most one in a
+                       packet, and in each packet with acks until one is acknowledged. It takes effect before the acks
+                       of its packet: a refused stream is never ACKED
         37 BROKEN      reason 1 (1 to 6): nothing more is sent or accepted until a reset
 
     Worked examples, byte by byte; a test reads them from here:
@@ -11348,6 +11351,8 @@ enum nc_messages_limit_t {
     NC_FRAME_CANCEL = 0x27,
     NC_FRAME_REFUSE = 0x2f,
     NC_FRAME_BROKEN = 0x37,
+    NC_FRAME_IS_MESSAGE = -1,
+    NC_FRAME_IS_FRAGMENT = -2,
     NC_MESSAGES_REMEMBERED = 2048, /* numbers of packets */
     NC_MESSAGES_BLOCK = 256,       /* numbers of packets, of which one is skipped */
     NC_MESSAGES_BLOCKS = 128,      /* whose skipped numbers are known: all that an ack can name */
@@ -11390,6 +11395,7 @@ static const uint32_t NC_HEAP_FREE = 0x80000000u;
 static const double NC_MESSAGES_PATIENCE = 2.0;        /* seconds without an ack */
 static const double NC_MESSAGES_TIME = 1e16;           /* seconds from the caller's zero, at most */
 static const double NC_MESSAGES_STEP = 1e9;            /* seconds; a longer step counts as this one */
+static const double NC_MESSAGES_LONGEST = 1e14;        /* seconds; a PING has it in 0.1 ms, from a number of 64 bits */
 static const double NC_MESSAGES_USELESS = 10.0;        /* seconds in which no packet could be used */
 static const double NC_MESSAGES_ACK_INTERVAL = 0.0125; /* seconds between packets that only have acks */
 static const double NC_MESSAGES_REORDER = 0.01;        /* seconds by which packets may overtake others at first */
@@ -11805,7 +11811,7 @@ enum { /* flags of a packet */
        NC_SENT_ACKED = 2,
        NC_SENT_LIMIT = 4,    /* it has a LIMIT */
        NC_SENT_ACKLESS = 8,  /* it has no acks, and no REFUSE */
-       NC_SENT_OVERDUE = 16, /* its ack is overdue: it its bytes do not count as in flight any more */
+       NC_SENT_OVERDUE = 16, /* its ack is overdue: its bytes do not count as in flight any more */
        NC_SENT_FRAGMENT = 32
 };
 
@@ -11854,19 +11860,19 @@ typedef struct {
     double shortest, shortest_ever;
     double wait;  /* in queues, in the last round trip */
     double saved; /* the window after the queue was let drain, or 0 */
-    int is_held;  /* after a cut, until a time, the window does not grow above the ceiling: */
-    double cut_time, hold_until, ceiling;
+    double cut_time, hold_until,
+        ceiling;                    /* after a cut, until a time, or 0, the window does not grow above the ceiling */
     double settled, lost, own_loss; /* packets since the last cut or hold, older ones count half; the link's own part */
     double through, through_before; /* bytes delivered in a round trip, in this round and the one before */
     double round_time, round_sum, round_off, round_through; /* of the samples in this round trip */
     uint32_t round_samples, round_ticks, round_lost;
-    uint32_t full_rounds; /* in a row, while a rate held reliable messages back: 4 at most */
+    uint32_t full_rounds; /* in a row, that lost a quarter or waited long: 4 at most */
     double sample_time;
     double fast_time; /* when more than twice the least rate was delivered */
 } nc_controller_t;
 
 static const double NC_CONTROLLER_START = 10.0;  /* packets (RFC 6928) */
-static const double NC_CONTROLLER_GENTLE = 4.0;  /* packets, beside messages of others (RFC 3390 has three) */
+static const double NC_CONTROLLER_GENTLE = 4.0;  /* packets, beside small messages (RFC 3390 has three) */
 static const double NC_CONTROLLER_LEAST = 2.0;   /* packets */
 static const double NC_CONTROLLER_BESIDE = 0.3;  /* growth in a round trip, beside what others send */
 static const double NC_CONTROLLER_PERIOD = 10.0; /* seconds after which the queue is let drain */
@@ -12470,7 +12476,7 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t handle
     nc_message_move( messages, handle, NC_QUEUE_LOST, 0 );
 }
 
-enum nc_sent_fate_t { NC_SENT_ARRIVED, NC_SENT_IS_OVERDUE, NC_SENT_WENT_LOST, NC_SENT_FORGOTTEN };
+enum nc_sent_fate_t { NC_FATE_ARRIVED, NC_FATE_OVERDUE, NC_FATE_LOST, NC_FATE_FORGOTTEN };
 
 /* The index of the fragment that a packet has; UINT32_MAX if it was acknowledged, with another packet. */
 static uint32_t nc_sent_fragment( nc_message_t * message, const nc_sent_t * sent )
@@ -12493,18 +12499,18 @@ static void nc_sent_settle_carried( struct netcode_messages_t * messages, const 
 
         if ( carried->handle & NC_CARRIED_FRAGMENT ) {
             index = nc_sent_fragment( message, sent );
-            if ( index != UINT32_MAX && fate == NC_SENT_ARRIVED )
+            if ( index != UINT32_MAX && fate == NC_FATE_ARRIVED )
                 nc_fragment_acked( messages, handle, index );
-            else if ( index != UINT32_MAX && fate == NC_SENT_WENT_LOST )
+            else if ( index != UINT32_MAX && fate == NC_FATE_LOST )
                 nc_fragment_lost( messages, handle, index );
-        } else if ( fate == NC_SENT_ARRIVED )
+        } else if ( fate == NC_FATE_ARRIVED )
             nc_message_acked( messages, handle );
         else if ( nc_kind_is_reliable( message->kind ) ) {
-            if ( fate == NC_SENT_IS_OVERDUE || ( fate == NC_SENT_WENT_LOST && !( sent->flags & NC_SENT_OVERDUE ) ) )
-                nc_whole_lost( messages, handle, fate == NC_SENT_IS_OVERDUE );
-        } else if ( fate == NC_SENT_WENT_LOST )
+            if ( fate == NC_FATE_OVERDUE || ( fate == NC_FATE_LOST && !( sent->flags & NC_SENT_OVERDUE ) ) )
+                nc_whole_lost( messages, handle, fate == NC_FATE_OVERDUE );
+        } else if ( fate == NC_FATE_LOST )
             nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
-        else if ( fate == NC_SENT_FORGOTTEN )
+        else if ( fate == NC_FATE_FORGOTTEN )
             nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_NONE );
     }
 }
@@ -12572,8 +12578,8 @@ static double nc_messages_rate( const struct netcode_messages_t * messages, doub
     return nc_real_larger( rate, messages->least_rate );
 }
 
-/*  Did a rate hold reliable messages back for four round trips, in each of which a quarter was lost, or waited long in
-    a queue? Then more are sent than the path carries, and they obey the window. */
+/*  Was a quarter lost in each of four round trips in a row, or did it wait long in a queue, and a rate holds reliable
+    messages back? Then more are sent than the path carries, and they obey the window. */
 static int nc_messages_are_behind( const struct netcode_messages_t * messages )
 {
     return messages->controller.full_rounds == 4;
@@ -12670,8 +12676,8 @@ static void nc_controller_count( nc_controller_t * controller, const nc_sent_t *
     }
 }
 
-/*  At the start it grows to three or five times in a round trip, and to 1.3 times if messages of others would wait
-    in the queue that this makes. */
+/*  At the start it grows to three or five times in a round trip, and to 1.3 times if small messages of this connection
+    would wait in the queue that this makes. */
 static double nc_controller_growth( const struct netcode_messages_t * messages )
 {
     const nc_controller_t * controller = &messages->controller;
@@ -12694,7 +12700,7 @@ static void nc_controller_acked( struct netcode_messages_t * messages, const nc_
         return;
 
     double grown = window + sent->bytes * nc_controller_growth( messages );
-    if ( controller->is_held )
+    if ( controller->hold_until > 0.0 )
         grown = nc_real_larger( window, nc_real_smaller( grown, controller->ceiling ) );
     nc_controller_set( messages, grown );
 }
@@ -12706,7 +12712,7 @@ NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
     nc_controller_t * controller = &messages->controller;
     double allowed =
         nc_real_smaller( nc_real_larger( 1.5 * controller->own_loss, NC_CONTROLLER_LOSS ), NC_CONTROLLER_MOST );
-    if ( controller->is_held )
+    if ( controller->hold_until > 0.0 )
         allowed = NC_CONTROLLER_MOST; /* the link's own losses are being measured */
     if ( controller->lost <= 2.0 + allowed * controller->settled )
         return;
@@ -12714,9 +12720,8 @@ NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
     double through = 0.95 * nc_real_larger( controller->through, controller->through_before );
     through = nc_real_larger( through, 0.3 * controller->window ); /* nothing was delivered while the receiver paused */
     controller->cut_time = messages->now;
-    controller->hold_until = messages->now + NC_CONTROLLER_HOLD;
+    controller->hold_until = controller->is_shared ? 0.0 : messages->now + NC_CONTROLLER_HOLD;
     controller->is_starting = 0;
-    controller->is_held = !controller->is_shared;
     controller->settled = controller->lost = 0.0;
     if ( controller->saved > 0.0 ) /* the queue is drained: then this is the window after it */
         controller->saved = nc_real_smaller( controller->saved, through );
@@ -12777,10 +12782,9 @@ static void nc_controller_end_round( struct netcode_messages_t * messages )
         controller->fast_time = messages->now;
     nc_controller_cut( messages );
     int is_known = controller->settled > 95.0 && controller->lost >= 4.0;
-    if ( controller->is_held && ( is_known || messages->now >= controller->hold_until ) ) {
+    if ( controller->hold_until > 0.0 && ( is_known || messages->now >= controller->hold_until ) ) {
         controller->own_loss = controller->settled > 0.0 ? controller->lost / controller->settled : 0.0;
-        controller->settled = controller->lost = 0.0;
-        controller->is_held = 0;
+        controller->settled = controller->lost = controller->hold_until = 0.0;
     }
     if ( controller->settled > 100.0 ) {
         controller->settled /= 2.0;
@@ -12862,7 +12866,7 @@ NC_COLD static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_
     messages->stats.packets_lost++;
     if ( sent->flags & NC_SENT_LIMIT )
         messages->limit_due = 1;
-    nc_sent_settle_carried( messages, sent, NC_SENT_WENT_LOST );
+    nc_sent_settle_carried( messages, sent, NC_FATE_LOST );
 }
 
 /* The other side has this packet, and with it the refusals from before it was sent. */
@@ -12896,7 +12900,7 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
     sent->flags |= NC_SENT_ACKED;
     if ( messages->refused_count && !( sent->flags & NC_SENT_ACKLESS ) )
         nc_messages_confirm_refusals( messages, sent->number );
-    nc_sent_settle_carried( messages, sent, NC_SENT_ARRIVED );
+    nc_sent_settle_carried( messages, sent, NC_FATE_ARRIVED );
     sent->count = 0;
 }
 
@@ -12906,8 +12910,8 @@ static void nc_carried_forget( struct netcode_messages_t * messages )
 {
     nc_sent_t * sent = nc_sent_at( messages, messages->carried_first++ );
     if ( sent->flags & NC_SENT_IN_FLIGHT )
-        nc_sent_settle_carried( messages, sent, NC_SENT_WENT_LOST );
-    nc_sent_settle_carried( messages, sent, NC_SENT_FORGOTTEN );
+        nc_sent_settle_carried( messages, sent, NC_FATE_LOST );
+    nc_sent_settle_carried( messages, sent, NC_FATE_FORGOTTEN );
     sent->count = 0;
 }
 
@@ -12975,7 +12979,7 @@ static void nc_messages_find_overdue( struct netcode_messages_t * messages )
             return;
         if ( sent->flags & NC_SENT_IN_FLIGHT ) { /* what it carries is sent again, though it may still arrive */
             messages->in_flight -= sent->bytes;
-            nc_sent_settle_carried( messages, sent, NC_SENT_IS_OVERDUE );
+            nc_sent_settle_carried( messages, sent, NC_FATE_OVERDUE );
             sent->flags |= NC_SENT_OVERDUE;
         }
     }
@@ -13767,7 +13771,7 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
 /* ---- reading packets ---- */
 
 typedef struct {
-    int type; /* a control frame's first byte, or -1: a message, -2: a fragment */
+    int type; /* a control frame's first byte, NC_FRAME_IS_MESSAGE or NC_FRAME_IS_FRAGMENT */
     int kind, channel;
     uint32_t id, order; /* the order may be a stream's tag */
     uint32_t bytes;     /* of the message */
@@ -13851,7 +13855,7 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
     if ( order )
         frame->order = nc_get_u16( at + id ) | ( order == 4 ? nc_get_u16( at + 4 ) << 16 : 0 );
 
-    if ( frame->type == -2 ) {
+    if ( frame->type == NC_FRAME_IS_FRAGMENT ) {
         frame->bytes = nc_source_number( source, 4 );
         frame->index = nc_source_varint( source );
         source->failed |= !nc_kind_is_reliable( frame->kind );
@@ -13875,7 +13879,7 @@ static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t *
     memset( frame, 0, sizeof( *frame ) );
     frame->kind = (int) ( first & NC_FRAME_KIND );
     if ( frame->kind <= NETCODE_MESSAGE_STREAM && first < 0x40 ) {
-        frame->type = first & NC_FRAME_FRAGMENT ? -2 : -1;
+        frame->type = first & NC_FRAME_FRAGMENT ? NC_FRAME_IS_FRAGMENT : NC_FRAME_IS_MESSAGE;
         nc_frame_read_message( source, frame, first );
         return;
     }
@@ -13925,7 +13929,7 @@ static int nc_frame_fits( const nc_arrived_t * arrived, const nc_frame_t * frame
 /* Can this frame be accepted? Changes nothing yet. */
 static int nc_frame_check_message( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
 {
-    int fragment = frame->type == -2, kind = frame->kind;
+    int fragment = frame->type == NC_FRAME_IS_FRAGMENT, kind = frame->kind;
     int64_t id = nc_messages_near( plan->newest_id, frame->id );
 
     if ( frame->channel >= messages->channel_count )
@@ -14165,7 +14169,7 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
 static void nc_messages_take_message( struct netcode_messages_t * messages, const nc_frame_t * frame,
                                       const nc_plan_t * plan )
 {
-    int fragment = frame->type == -2, reliable = nc_kind_is_reliable( frame->kind );
+    int fragment = frame->type == NC_FRAME_IS_FRAGMENT, reliable = nc_kind_is_reliable( frame->kind );
     int64_t id = reliable ? nc_messages_near( plan->newest_id, frame->id ) : -1;
 
     if ( reliable && ( ( ( frame->known || nc_messages_had( messages, id ) ) &&
@@ -14935,7 +14939,7 @@ NETCODE_API void netcode_messages_set_time( struct netcode_messages_t * messages
     if ( !nc_messages_is_time( time ) )
         return;
     messages->caller_time = time;
-    if ( step > 0.0 )
+    if ( step > 0.0 && messages->now < NC_MESSAGES_LONGEST )
         messages->now += nc_real_smaller( step, NC_MESSAGES_STEP );
 }
 

@@ -514,9 +514,10 @@ TEST( messages_no_packet_is_taken_in_part )
 
 TEST( messages_varints )
 {
+    static const uint32_t edges[] = { 0x7f, 0x80, 0x3fff, 0x4000, 0x1fffff, 0x200000 };
     for ( int i = 0; i < 20000; i++ ) {
         uint8_t bytes[8] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-        uint32_t value = (uint32_t) ( test_random() & 0xfffffff ) >> test_random_below( 28 );
+        uint32_t value = i < 6 ? edges[i] : (uint32_t) ( test_random() & 0xfffffff ) >> test_random_below( 28 );
         uint32_t length = (uint32_t) ( nc_put_varint( bytes, value ) - bytes );
         nc_source_t source = { bytes, bytes + length, 0 }, shorter = { bytes, bytes + length - 1, 0 };
         CHECK_EQ( length, value < 1u << 7 ? 1 : value < 1u << 14 ? 2 : value < 1u << 21 ? 3 : 4 );
