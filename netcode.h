@@ -419,8 +419,8 @@
 
     The last messages of a client follow its DISCONNECTED, unless another client has its slot by then. When a slot's
     client has gone, the next netcode_messages_pull_from_server resets the object: nothing that was queued for that client
-    reaches the next one. What you send to a client that has just connected is kept, unless another session of its
-    slot has ended since you last read its messages. To be sure that your last messages arrive, wait for their ACKED
+    reaches the next one. What you send to a client that has just connected is kept, unless its slot had another session
+    when you last read its messages, or since: to be sure, send after netcode_messages_pull_from_server. To be sure that your last messages arrive, wait for their ACKED
     before you disconnect.
 
     Which kind for what:
@@ -1337,7 +1337,7 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_NO_CHANNEL ( -4 ) /* the other side has fewer channels */
 
 #define NETCODE_MESSAGES_CONGESTION_ADAPTIVE 0 /* follows the link: delays, and losses beyond its own */
-#define NETCODE_MESSAGES_CONGESTION_FIXED 1    /* bytes_per_second, whatever is lost */
+#define NETCODE_MESSAGES_CONGESTION_FIXED 1    /* bytes_per_second, whatever is lost; small reliable ones come first */
 #define NETCODE_MESSAGES_CONGESTION_NONE 2     /* neither window nor rate: for networks of your own */
 
 /* Small reliable messages are sent again in the next flights, before anything is known to be lost. */
@@ -11367,6 +11367,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_FRAGMENTS = 4096, /* of one message in flight */
     NC_MESSAGES_PROMPT = 4,       /* fragments of the largest message that leaves as those in one piece do */
     NC_MESSAGES_FIRST_CREDIT = 16384,
+    NC_MESSAGES_LEAST_GRANT = 1024,
     NC_MESSAGES_COST = 80,        /* the overhead of a message in a buffer, in bytes */
     NC_MESSAGES_STREAM_COST = 32, /* a stream's data in a buffer */
     /* Of the receive buffer so much, or a twelfth if that is more, but at most a quarter, is not promised to reliable
@@ -11991,15 +11992,6 @@ static nc_message_t * nc_message_at( const struct netcode_messages_t * messages,
     return (nc_message_t *) nc_heap_at( &messages->out, handle );
 }
 
-/* The channels with something to send. */
-static uint32_t nc_messages_active( const struct netcode_messages_t * messages )
-{
-    uint32_t mask = 0;
-    for ( int queue = 0; queue < NC_QUEUES; queue++ )
-        mask |= messages->active[queue];
-    return mask;
-}
-
 /* A circular buffer of bits; `count`, here and below, is a power of two. */
 static int nc_bit_get( const uint64_t * bits, uint64_t at, uint32_t count )
 {
@@ -12020,7 +12012,6 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
     nc_heap_check( &messages->out );
     nc_heap_check( &messages->in );
 
-    netcode_assert( nc_messages_active( messages ) || messages->queued_bytes == 0 );
     netcode_assert( messages->newest_received < 0 || nc_messages_had_number( messages, 0 ) );
     netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
     netcode_assert( (int32_t) ( messages->credit_granted - messages->credit_received ) >= 0 );
@@ -12150,13 +12141,22 @@ static int nc_message_is_prompt( const nc_message_t * message )
     return message->fragments <= NC_MESSAGES_PROMPT && message->kind != NETCODE_MESSAGE_STREAM;
 }
 
+/* Was a part of it acknowledged? Then the other side has begun it. */
+static int nc_transfer_is_known( const nc_message_t * message )
+{
+    return message->acked_bytes != 0;
+}
+
+/*  What was lost of a transfer that the other side has not begun does not wait for other transfers: until it is there,
+    its id holds up all others. */
 static int nc_message_queue( const nc_message_t * message )
 {
     int in_order =
         message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED || message->kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED;
+    int is_unknown = message->lost_fragments && !nc_transfer_is_known( message );
     return !nc_kind_is_reliable( message->kind ) ? NC_QUEUE_UNRELIABLE
            : in_order && !message->serial        ? NC_QUEUE_IN_ORDER
-           : !nc_message_is_prompt( message )    ? NC_QUEUE_LARGE
+           : !nc_message_is_prompt( message )    ? ( is_unknown ? NC_QUEUE_LOST : NC_QUEUE_LARGE )
            : message->fragments                  ? NC_QUEUE_PROMPT
                                                  : NC_QUEUE_WHOLE;
 }
@@ -12238,12 +12238,6 @@ static void nc_message_report( struct netcode_messages_t * messages, uint32_t ha
         messages->event_tail = handle;
     }
     message->event = (uint8_t) event;
-}
-
-/* Was a part of it acknowledged? Then the other side has begun it. */
-static int nc_transfer_is_known( const nc_message_t * message )
-{
-    return message->acked_bytes != 0;
 }
 
 /* The other side has begun it: called before its first bytes count as acknowledged. */
@@ -12415,10 +12409,10 @@ static int nc_transfer_sends( const nc_message_t * message )
 /* In its queue, before what was not begun, as long as it has something to send. */
 static void nc_transfer_place( struct netcode_messages_t * messages, nc_message_t * message, uint32_t handle )
 {
-    int sends = nc_transfer_sends( message );
-    if ( sends == ( message->list == NC_LIST_RELIABLE ) ) {
+    int to = nc_transfer_sends( message ) ? nc_message_queue( message ) : (int) NC_LIST_RELIABLE;
+    if ( to != message->list ) {
         message->born = messages->flight;
-        nc_message_move( messages, handle, sends ? nc_message_queue( message ) : (int) NC_LIST_RELIABLE, sends );
+        nc_message_move( messages, handle, to, to != NC_LIST_RELIABLE );
     }
 }
 
@@ -13364,34 +13358,51 @@ static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages 
 
 /* ---- choosing what is sent next ---- */
 
-static int nc_channel_is_before( const nc_message_channel_t * channel, const nc_message_channel_t * other, int bulk )
+static const uint32_t nc_large_queues[NC_QUEUES] = { 0, 0, 0, UINT32_MAX, UINT32_MAX, 0 };
+
+static uint32_t nc_messages_priority( const struct netcode_messages_t * messages, uint32_t handle )
 {
-    return channel->priority < other->priority ||
-           ( channel->priority == other->priority && (int32_t) ( channel->served[bulk] - other->served[bulk] ) < 0 );
+    return messages->channels[nc_message_at( messages, handle )->channel].priority;
+}
+
+/*  Is a channel served before another one of its priority? What one has sent while the other had nothing to send counts
+    for one message at most. */
+static int nc_channel_is_before( nc_message_channel_t * channel, const nc_message_channel_t * other, int bulk )
+{
+    uint32_t most = NC_MESSAGES_PROMPT * NETCODE_MAX_PACKET_SIZE * 64;
+    if ( channel->served[bulk] - other->served[bulk] + most > 2 * most )
+        channel->served[bulk] = other->served[bulk];
+    return (int32_t) ( channel->served[bulk] - other->served[bulk] ) < 0;
 }
 
 /*  The message to be sent first of these queues, with messages in one piece or of a few fragments, or with larger ones;
     0: none. In one channel lost messages leave first, then unreliable ones, and the others in the order in which they
-    were queued. */
+    were queued. What holds credit has the priority of the one that waits for it. */
 static NC_INLINE uint32_t nc_messages_choose( const struct netcode_messages_t * messages,
                                               const uint32_t masks[NC_QUEUES], int bulk )
 {
     const nc_message_channel_t * champion = NULL;
     const nc_message_t * first = NULL;
-    uint32_t best = 0;
+    uint32_t best = 0, least = 0, inherited = UINT8_MAX;
+    if ( bulk && messages->claimant )
+        inherited = nc_messages_priority( messages, messages->claimant );
     for ( uint32_t queue = 0; queue < NC_QUEUES; queue++ )
         for ( uint32_t mask = masks[queue] & messages->active[queue]; mask; mask &= mask - 1 ) {
-            const nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
-            uint32_t handle = channel->queues[queue].head;
+            nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
+            uint32_t handle = channel->queues[queue].head, priority = channel->priority;
             const nc_message_t * head = nc_message_at( messages, handle );
             if ( queue == NC_QUEUE_IN_ORDER && nc_message_is_prompt( head ) == bulk )
                 continue;
 
-            if ( !first || nc_channel_is_before( channel, champion, bulk ) ||
+            if ( priority > inherited && head->serial && head->kind != NETCODE_MESSAGE_STREAM )
+                priority = inherited;
+            if ( !first || priority < least ||
+                 ( priority == least && nc_channel_is_before( channel, champion, bulk ) ) ||
                  ( channel == champion && first->list > NC_QUEUE_UNRELIABLE && head->queued < first->queued ) ) {
                 champion = channel;
                 first = head;
                 best = handle;
+                least = priority;
             }
         }
     return best;
@@ -13435,12 +13446,15 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
 }
 
 /*  Is there credit for it? Small messages could spend each grant before a large one's whole cost is there: while one
-    waits, half of what is granted is kept for it. */
+    waits, half of what is granted is kept for it. But a few in one piece may be in flight all the same: what they cost
+    comes back, and the largest message fits beside a 32nd of it. */
 static int nc_message_has_credit( struct netcode_messages_t * messages, const nc_message_t * message, uint32_t handle )
 {
     uint32_t kept = handle == messages->claimant ? 0 : messages->claim;
-    if ( (int32_t) ( messages->credit_limit - messages->credit_spent -
-                     nc_messages_cost( message->kind, message->bytes ) - kept ) >= 0 )
+    uint32_t cost = nc_messages_cost( message->kind, message->bytes );
+    if ( !message->fragments && ( messages->reliable.count + 1 ) * cost <= messages->peer_max_bytes / 32 )
+        kept = 0;
+    if ( (int32_t) ( messages->credit_limit - messages->credit_spent - cost - kept ) >= 0 )
         return 1;
     if ( message->fragments && !messages->claimant )
         messages->claimant = handle;
@@ -13495,31 +13509,12 @@ static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t ha
         nc_message_insert( messages, handle, NC_LIST_RELIABLE, 0 );
 }
 
-/*  A channel begins to send beside `others`: what they have sent meanwhile, or it before they began, counts for one
-    message at most. */
-NC_COLD static void nc_channel_join( const struct netcode_messages_t * messages, nc_message_channel_t * channel,
-                                     uint32_t others, int bulk )
-{
-    const nc_message_channel_t * least = NULL;
-    for ( ; others; others &= others - 1 ) {
-        const nc_message_channel_t * other = &messages->channels[nc_bits_lowest_of_word( others )];
-        if ( other != channel && other->priority == channel->priority &&
-             ( !least || nc_channel_is_before( other, least, bulk ) ) )
-            least = other;
-    }
-    uint32_t most = NETCODE_MAX_PACKET_SIZE * 64;
-    if ( least && channel->served[bulk] - least->served[bulk] + most > 2 * most )
-        channel->served[bulk] = least->served[bulk];
-}
-
 static void nc_message_start( struct netcode_messages_t * messages, uint32_t handle )
 {
     nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
     if ( nc_message_is_prompt( message ) )
         nc_channel_serve( channel, message->bytes, 0 );
-    else
-        nc_channel_join( messages, channel, messages->large_channels, 1 );
     nc_message_dequeue( messages, message, handle );
     messages->stats.messages_sent++;
     message->born = messages->flight;
@@ -13545,7 +13540,7 @@ static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_bu
                   ( is_begun || nc_message_may_start( messages, message, handle ) ) ) {
             if ( !is_begun )
                 nc_message_start( messages, handle );
-            else if ( message->list == NC_QUEUE_LOST ) {
+            else if ( message->list == NC_QUEUE_LOST && ( message->is_cancelled || !message->fragments ) ) {
                 messages->stats.reliable_retries_total += !message->is_cancelled;
                 message->born = messages->flight;
                 nc_message_move( messages, handle, NC_LIST_RELIABLE, 0 );
@@ -13564,8 +13559,7 @@ static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_bu
 static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
-    static const uint32_t large[NC_QUEUES] = { 0, 0, 0, UINT32_MAX, UINT32_MAX, 0 };
-    int has_company = build->asks || ( build->bulk && nc_messages_choose( messages, large, 1 ) );
+    int has_company = build->asks || ( build->bulk && nc_messages_choose( messages, nc_large_queues, 1 ) );
     if ( !repeats || !build->reliable || ( messages->begun && !build->bulk && nc_messages_are_slow( messages ) ) )
         return;
 
@@ -13624,6 +13618,20 @@ static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * 
     }
 }
 
+/*  More is to be sent than leaves: does a fragment leave before all others? The first one in a round trip does, and those
+    of a better priority. */
+static int nc_build_large_is_first( const struct netcode_messages_t * messages, const nc_build_t * build )
+{
+    static const uint32_t others[NC_QUEUES] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, 0, UINT32_MAX, UINT32_MAX };
+    if ( !build->bulk || !nc_messages_are_behind( messages ) )
+        return 0;
+    uint32_t large = nc_messages_choose( messages, nc_large_queues, 1 );
+    uint32_t other = nc_messages_choose( messages, others, 0 );
+    return large && other &&
+           ( messages->fragments_in_flight == 0 ||
+             nc_messages_priority( messages, large ) < nc_messages_priority( messages, other ) );
+}
+
 /* Is the oldest of the packets that are remembered still in flight, and no space left for another one? */
 static int nc_messages_is_full( const struct netcode_messages_t * messages )
 {
@@ -13651,7 +13659,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
 
     memset( build, 0, sizeof( *build ) );
     build->start = packet;
-    build->is_ackless = messages->now - messages->long_acks_time < NC_MESSAGES_ACK_INTERVAL;
+    build->is_ackless = messages->now < messages->long_acks_time + NC_MESSAGES_ACK_INTERVAL;
     build->delay = messages->acks_due != 0 && !build->is_ackless;
     build->at = packet + NC_MESSAGES_FIXED_HEADER + ( build->delay ? 2 : 0 );
     build->end = packet + NETCODE_MAX_PACKET_SIZE;
@@ -14606,7 +14614,7 @@ static int nc_messages_enqueue( struct netcode_messages_t * messages, const stru
                                 uint32_t bytes, uint32_t tag )
 {
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    uint32_t kept = (uint32_t) message->bytes, others = nc_messages_active( messages );
+    uint32_t kept = (uint32_t) message->bytes;
     uint32_t fragments = nc_fragments_of( message->kind, bytes ), states = nc_fragments_in_flight( fragments );
     int kind = fragments ? nc_kind_upgrade( message->kind ) : message->kind;
     if ( messages->broken )
@@ -14639,8 +14647,6 @@ static int nc_messages_enqueue( struct netcode_messages_t * messages, const stru
         memcpy( nc_message_data( queued ), message->data, kept );
     memset( nc_message_data( queued ) + kept, 0, states );
 
-    if ( !( others >> message->channel & 1 ) )
-        nc_channel_join( messages, channel, others, 0 );
     nc_message_insert( messages, handle, nc_message_queue( queued ), 0 );
     channel->kept_bytes += nc_heap_size( &messages->out, handle );
     channel->queued_bytes += nc_message_kept( queued );
@@ -14845,7 +14851,7 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
 /* At most 80 in a second, however often it is asked: more would fill a slow return path. */
 static int nc_messages_ack_is_due( const struct netcode_messages_t * messages )
 {
-    if ( messages->now - messages->ack_time < NC_MESSAGES_ACK_INTERVAL )
+    if ( messages->now < messages->ack_time + NC_MESSAGES_ACK_INTERVAL )
         return 0;
     return messages->acks_due >= 2 || ( messages->acks_due && messages->now - messages->ack_since >= 0.0099 );
 }
@@ -14858,6 +14864,8 @@ static int nc_build_packet( struct netcode_messages_t * messages, nc_build_t * b
     messages->is_busy = 1;
     if ( messages->probe_due || nc_messages_gap( messages ) < NC_MESSAGES_AHEAD ) {
         nc_build_control( messages, build );
+        if ( nc_build_large_is_first( messages, build ) )
+            nc_build_queues( messages, build, 1 );
         nc_build_queues( messages, build, 0 );
         nc_build_repeats( messages, build );
         nc_build_queues( messages, build, 1 );
@@ -14995,6 +15003,17 @@ NC_COLD static void nc_messages_time_out( struct netcode_messages_t * messages )
         nc_messages_end( messages, NC_END_TRIED, 0 ); /* without acks nothing is declared lost */
 }
 
+/*  Is as much credit free as is granted at once? What is not granted yet never delays the largest message; and while so
+    much is held that one would have to wait, the others have little, and get it back soon. */
+static int nc_messages_may_grant( const struct netcode_messages_t * messages )
+{
+    uint32_t window = messages->credit_window, held = messages->credit_received - messages->credit_released;
+    uint32_t spare = window - nc_messages_cost( NETCODE_MESSAGE_RELIABLE, messages->max_receive_bytes );
+    uint32_t least = held > spare ? NC_MESSAGES_LEAST_GRANT : spare < window / 4 ? spare : window / 4;
+    uint32_t may_grant = messages->credit_released + window - messages->credit_granted;
+    return may_grant && may_grant >= least;
+}
+
 NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time )
 {
     NC_CHECK( messages != NULL, NC_NOTHING );
@@ -15019,12 +15038,7 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
         messages->ping_time = messages->now;
     }
 
-    uint32_t allowed = messages->credit_released + messages->credit_window;
-    uint32_t spare =
-        messages->credit_window - nc_messages_cost( NETCODE_MESSAGE_RELIABLE, messages->max_receive_bytes );
-    if ( spare > messages->credit_window / 4 ) /* credit not yet sent never delays the largest message */
-        spare = messages->credit_window / 4;
-    if ( (int32_t) ( allowed - messages->credit_granted ) >= (int32_t) spare )
+    if ( nc_messages_may_grant( messages ) )
         messages->limit_due = 1;
 
     nc_messages_measure_rates( messages );
@@ -15055,7 +15069,8 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     if ( messages->sent_end - messages->sent_overdue - 1 < messages->sent_end - messages->sent_first )
         next = nc_real_smaller( next, nc_sent_due( messages, nc_sent_at( messages, messages->sent_overdue ) ) );
     next = nc_real_smaller( next, nc_messages_find_lost( messages ) );
-    if ( ( messages->limit_due && !nc_messages_is_full( messages ) ) || messages->pong_due || messages->probe_due )
+    int limit = ( messages->limit_due || nc_messages_may_grant( messages ) ) && !nc_messages_is_full( messages );
+    if ( messages->probe_due || ( ( limit || messages->pong_due ) && nc_messages_gap( messages ) < NC_MESSAGES_AHEAD ) )
         next = now;
     next = nc_real_smaller( next, messages->next_expiry );
 
@@ -15065,7 +15080,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     double rate = behind ? messages->least_rate : nc_messages_urgent_rate( messages );
     if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | active[NC_QUEUE_LOST] )
         next = nc_real_smaller( next, nc_messages_rate_time( messages, tokens, rate ) );
-    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || behind )
+    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] | active[NC_QUEUE_IN_ORDER] || behind )
         next = nc_real_smaller( next,
                                 nc_messages_rate_time( messages, messages->paced, nc_messages_rate( messages, 1.0 ) ) );
 

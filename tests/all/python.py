@@ -1178,7 +1178,7 @@ def check_streams(n):
         progress = [event for event in it.events if event.type == n.MessagesEventType.PROGRESS and event.receipt == 11]
         holds(progress and all(0 < event.stream_bytes_done < 300001 for event in progress), "progress: %r" % progress)
         last = [event for event in it.events if event.receipt == 11][-1]
-        same(last, (n.MessagesEventType.ACKED, 3, n.MessageKind.STREAM, 300001, 300001, 11, 300001, 300001))
+        same(last, (n.MessagesEventType.ACKED, 3, n.MessageKind.STREAM, 300001, 300001, 11, 300001, 300001, 0))
         same([event for event in it.events if event.receipt == 1][0][-2:], (0, 0))
         check_streams_end(n, it, writers, big)
     with n.Messages(0.0) as bare, n.Messages(0.0) as refuses:  # without accept_stream all are refused

@@ -153,6 +153,99 @@ TEST( messages_guarantee_priority_before_streams )
     link_close( &link );
 }
 
+/*  Small messages go on beside large ones of a lower priority that have most of the other side's buffer, or wait for it, and
+    beside a stream of their own priority. Then a large message of the best priority, where there is one, does not wait for those
+    that began before it either, which the stream would keep from ending. */
+TEST( messages_guarantee_small_ones_beside_full_buffers )
+{
+    static const struct {
+        int larges, receive_buffer, per_tick, first; /* of the best priority, after the stream has begun */
+        uint32_t stream;
+        double rate, longest, first_longest;
+    } rows[] = {
+        { 1, 1, 1, 0, 0, 50000.0, 0.3, 0.0 },    { 2, 0, 16, 0, 0, 125000.0, 0.3, 0.0 },
+        { 3, 0, 1, 0, 0, 40000.0, 0.35, 0.0 },   { 8, 0, 16, 0, 0, 500000.0, 0.3, 0.0 },
+        { 2, 1, 1, 0, 0, 50000.0, 0.3, 0.0 },    { 1, 1, 4, 1, 1u << 30, 1e6, 0.2, 4.0 },
+        { 2, 0, 4, 1, 1u << 30, 1e6, 0.2, 4.0 },
+    };
+    for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
+        struct netcode_messages_config_t config;
+        static struct guarantee_flow_t flows[NETCODE_MESSAGES_CHANNELS];
+        struct link_t link;
+        netcode_default_messages_config( &config );
+        config.receive_buffer_bytes = rows[i].receive_buffer;
+        config.send_buffer_bytes = 4 << 20;
+        config.accept_stream_function = guarantee_stream_accept;
+        memset( flows, 0, sizeof( flows ) );
+        for ( int k = 3; k < NETCODE_MESSAGES_CHANNELS; k++ )
+            config.priorities[k] = 1;
+        for ( int k = 0; k < NETCODE_MESSAGES_CHANNELS; k++ ) {
+            flows[k].channel = k;
+            flows[k].kind = NETCODE_MESSAGE_RELIABLE;
+            flows[k].bytes = k ? 262144 : 40;
+        }
+        link_open( &link, &config, 1, 0.05, 0.0 );
+        link.ways[0].bytes_per_second = rows[i].rate;
+        for ( int k = 0; k < 1200; k++ ) {
+            for ( int n = 0; n < rows[i].larges && k == 60; n++ )
+                guarantee_send( &link, &flows[3 + n] );
+            if ( k == 72 && rows[i].stream ) {
+                struct netcode_messages_stream_t stream = guarantee_stream( 1, rows[i].stream );
+                CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
+            }
+            if ( k == 84 && rows[i].first )
+                guarantee_send( &link, &flows[2] );
+            for ( int n = 0; n < rows[i].per_tick && flows[0].sent < 4000; n++ )
+                guarantee_send( &link, &flows[0] );
+            link_tick( &link );
+            guarantee_read( &link, flows );
+        }
+        CHECK_GE( flows[0].came, flows[0].sent - 32 * rows[i].per_tick );
+        CHECK_LE( flows[0].longest, rows[i].longest );
+        CHECK_EQ( flows[2].came, rows[i].first );
+        CHECK_LE( flows[2].longest, rows[i].first_longest );
+        CHECK( rows[i].stream || flows[3].came == 1 );
+        link_close( &link );
+    }
+}
+
+/* While the whole link is interrupted, a message in fragments of a lower priority begins: then its id holds up no others. */
+TEST( messages_guarantee_a_lost_beginning_holds_up_no_ids )
+{
+    struct netcode_messages_config_t config;
+    static struct guarantee_flow_t flows[3];
+    struct link_t link;
+    netcode_default_messages_config( &config );
+    config.accept_stream_function = guarantee_stream_accept;
+    config.priorities[2] = 1;
+    memset( flows, 0, sizeof( flows ) );
+    flows[0].kind = flows[2].kind = NETCODE_MESSAGE_RELIABLE;
+    flows[0].bytes = 4;
+    flows[2].channel = 2;
+    flows[2].bytes = 5840;
+    link_open( &link, &config, 1, 0.05, 0.0 );
+    link.ways[0].bytes_per_second = 1e6;
+    for ( int k = 0; k < 600; k++ ) {
+        if ( k == 180 ) {
+            guarantee_send( &link, &flows[2] );
+            link.ways[0].loss = 1.0;
+        }
+        if ( k == 184 ) {
+            struct netcode_messages_stream_t stream = guarantee_stream( 1, 1u << 30 );
+            CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
+            link.ways[0].loss = 0.0;
+        }
+        for ( int n = 0; n < 16 && k >= 120 && k < 360; n++ )
+            guarantee_send( &link, &flows[0] );
+        link_tick( &link );
+        guarantee_read( &link, flows );
+        CHECK_LE( link.ends[0]->next_id - link.ends[0]->oldest_id, 2048 );
+    }
+    CHECK_EQ( flows[0].came, flows[0].sent );
+    CHECK_LE( flows[0].longest, 0.4 );
+    link_close( &link );
+}
+
 /* A link on which channel 0 has the best priority, 2 the next, and 1 the last. */
 static void guarantee_open( struct link_t * link, double delay, double loss, double rate, double queue )
 {
@@ -167,20 +260,20 @@ static void guarantee_open( struct link_t * link, double delay, double loss, dou
 }
 
 /*  More small reliable messages than the link carries: they use it, hardly a packet is lost after the first seconds, and a message of
-    2,000 bytes of a better priority does not wait for them. The second link carries less than the least rate. */
+    2,000 bytes of a better priority does not wait for them, nor a large one. The second link carries less than the least rate. */
 TEST( messages_guarantee_more_small_ones_than_fit )
 {
     static const struct {
         double rate, delay, queue;
         int bytes, lost;
-        double longest, share;
+        double longest, large_longest, share;
     } rows[] = {
-        { 125000.0, 0.05, 0.3, 200, 0, 0.25, 0.75 },
-        { 12500.0, 0.05, 0.3, 200, 15, 2.5, 0.7 },
-        { 625000.0, 0.02, 0.05, 1000, 0, 0.1, 0.8 },
+        { 125000.0, 0.05, 0.3, 200, 0, 0.25, 0.3, 0.75 },
+        { 12500.0, 0.05, 0.3, 200, 15, 2.5, 2.5, 0.7 },
+        { 625000.0, 0.02, 0.05, 1000, 0, 0.1, 0.15, 0.8 },
     };
     for ( int i = 0; i < 3; i++ ) {
-        static struct guarantee_flow_t flows[2];
+        static struct guarantee_flow_t flows[3];
         struct link_t link;
         uint8_t small[1000];
         uint64_t lost = 0;
@@ -190,6 +283,9 @@ TEST( messages_guarantee_more_small_ones_than_fit )
         guarantee_open( &link, rows[i].delay, 0.0, rows[i].rate, rows[i].queue );
         flows[0].kind = NETCODE_MESSAGE_RELIABLE;
         flows[0].bytes = 2000;
+        flows[2].channel = 2;
+        flows[2].kind = NETCODE_MESSAGE_RELIABLE;
+        flows[2].bytes = 8000;
         flows[1].bytes = rows[i].bytes;
         flows[1].sent = 1; /* all have the number 0 */
         for ( int k = 0; k < 1800; k++ ) {
@@ -201,13 +297,18 @@ TEST( messages_guarantee_more_small_ones_than_fit )
             }
             if ( k >= 900 && k < 1740 && k % 60 == 0 )
                 guarantee_send( &link, &flows[0] );
+            if ( k >= 900 && k < 1500 && k % 300 == 30 )
+                guarantee_send( &link, &flows[2] );
             link_tick( &link );
             guarantee_read( &link, flows );
         }
         CHECK_EQ( flows[0].came, 14 );
         CHECK_LE( flows[0].longest, rows[i].longest );
+        CHECK_EQ( flows[2].came, 2 );
+        CHECK_LE( flows[2].longest, rows[i].large_longest );
         CHECK_LE( link.ways[0].lost - lost, rows[i].lost );
-        CHECK_GE( ( flows[1].came - came ) * rows[i].bytes, rows[i].share * 15.0 * rows[i].rate );
+        CHECK_GE( ( flows[1].came - came ) * rows[i].bytes + flows[2].came * 8000,
+                  rows[i].share * 15.0 * rows[i].rate );
         CHECK( nc_messages_are_behind( link.ends[0] ) );
         for ( int k = 0; k < 1800; k++ ) {
             link_tick( &link );

@@ -1005,7 +1005,7 @@ TEST( messages_acks_are_thinned )
     int acks = 0, unacked = 0;
     for ( int tick = 1; tick <= 288; tick++ ) {
         netcode_messages_set_time( m, tick / 288.0 );
-        craft_begin( &craft, m->newest_received + 1, -1, 0 );
+        craft_begin( &craft, m->newest_received + 1, messages_newest( m ), 0 );
         craft_message( &craft, NETCODE_MESSAGE_UNRELIABLE, 0, 0, 0, "a", 1 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         netcode_messages_update( m, tick / 288.0 );

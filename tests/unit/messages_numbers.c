@@ -957,6 +957,16 @@ TEST( messages_deadlines_of_what_is_due )
     m->probe_due = 1;
     deadline_is( m, 10.0 );
     m = deadline_open( 0.5 );
+    m->credit_received = m->credit_released = m->credit_window / 2; /* read since the last update */
+    deadline_is( m, 10.0 );
+    for ( int i = 0; i < 2; i++ ) { /* too far ahead of what was acknowledged, only a probe leaves */
+        m = deadline_open( 0.5 );
+        m->next_number = (uint64_t) ( NC_MESSAGES_AHEAD - 1 + i );
+        m->silent_since = 10.4;
+        m->pong_due = 1;
+        deadline_is( m, i ? 10.5 : 10.0 );
+    }
+    m = deadline_open( 0.5 );
     m->broken = NETCODE_MESSAGES_REASON_GIVEN_UP;
     m->limit_due = 1;
     deadline_is( m, 3610.0 );
@@ -1053,6 +1063,11 @@ TEST( messages_deadlines_of_what_waits )
     m->fresh = 0;
     m->paced = 0.5; /* it lets a packet go */
     deadline_is( m, 10.5 );
+    m = deadline_open( -1.0 ); /* a large ordered one that was not begun, too */
+    netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data, 5000 );
+    m->fresh = 0;
+    m->paced = -20.0;
+    deadline_is( m, 10.02 );
     m = deadline_open( -1.0 ); /* and where nothing waits there is nothing to hold back */
     m->paced = -100.0;
     deadline_is( m, 3610.0 );
