@@ -12147,16 +12147,13 @@ static int nc_transfer_is_known( const nc_message_t * message )
     return message->acked_bytes != 0;
 }
 
-/*  What was lost of a transfer that the other side has not begun does not wait for other transfers: until it is there,
-    its id holds up all others. */
 static int nc_message_queue( const nc_message_t * message )
 {
     int in_order =
         message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED || message->kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED;
-    int is_unknown = message->lost_fragments && !nc_transfer_is_known( message );
     return !nc_kind_is_reliable( message->kind ) ? NC_QUEUE_UNRELIABLE
            : in_order && !message->serial        ? NC_QUEUE_IN_ORDER
-           : !nc_message_is_prompt( message )    ? ( is_unknown ? NC_QUEUE_LOST : NC_QUEUE_LARGE )
+           : !nc_message_is_prompt( message )    ? NC_QUEUE_LARGE
            : message->fragments                  ? NC_QUEUE_PROMPT
                                                  : NC_QUEUE_WHOLE;
 }
@@ -12248,7 +12245,8 @@ static void nc_message_set_known( struct netcode_messages_t * messages, const nc
 }
 
 /*  Is the next id within those that both sides remember? Ids of messages in fragments that are still in flight are
-    left out, as if they were known. */
+    left out, as if they were known. A transfer that the other side has not begun holds up all others in the end: the
+    lost beginning of the oldest one does not wait for those of better priorities. */
 static int nc_messages_has_id( struct netcode_messages_t * messages )
 {
     while ( messages->oldest_id != messages->next_id &&
@@ -12257,7 +12255,13 @@ static int nc_messages_has_id( struct netcode_messages_t * messages )
     while ( messages->next_id - messages->oldest_id < NC_MESSAGES_IDS &&
             *nc_tree_find( &messages->out, &messages->begun, messages->next_id & 0xffff ) )
         nc_bit_set( messages->known_ids, messages->next_id++, NC_MESSAGES_IDS, 1 );
-    return messages->next_id - messages->oldest_id < NC_MESSAGES_IDS;
+
+    uint32_t ids = messages->next_id - messages->oldest_id;
+    uint32_t oldest =
+        ids < NC_MESSAGES_IDS / 4 ? 0 : *nc_tree_find( &messages->out, &messages->begun, messages->oldest_id & 0xffff );
+    if ( oldest && nc_message_at( messages, oldest )->list == NC_QUEUE_LARGE )
+        nc_message_move( messages, oldest, NC_QUEUE_LOST, 1 );
+    return ids < NC_MESSAGES_IDS;
 }
 
 /* A message is begun, or dropped: it does not count as queued any more. */
@@ -12700,7 +12704,8 @@ static void nc_controller_acked( struct netcode_messages_t * messages, const nc_
 }
 
 /*  Cuts the window if more was lost than the link's own losses, and than chance: a queue has overflowed, perhaps one
-    so short that its wait is not seen. What was delivered in a round trip fits. */
+    so short that its wait is not seen. What was delivered in a round trip fits; more does where the application did not
+    send more. */
 NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
@@ -12711,7 +12716,8 @@ NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
     if ( controller->lost <= 2.0 + allowed * controller->settled )
         return;
 
-    double through = 0.95 * nc_real_larger( controller->through, controller->through_before );
+    double part = messages->held_back ? 0.95 : 1.1;
+    double through = part * nc_real_larger( controller->through, controller->through_before );
     through = nc_real_larger( through, 0.3 * controller->window ); /* nothing was delivered while the receiver paused */
     controller->cut_time = messages->now;
     controller->hold_until = controller->is_shared ? 0.0 : messages->now + NC_CONTROLLER_HOLD;
@@ -13618,8 +13624,8 @@ static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * 
     }
 }
 
-/*  More is to be sent than leaves: does a fragment leave before all others? The first one in a round trip does, and those
-    of a better priority. */
+/*  More is to be sent than leaves: does a fragment leave before all others? Those of a better priority do, and one in a
+    round trip, unless the link is so slow that others would wait long for it. */
 static int nc_build_large_is_first( const struct netcode_messages_t * messages, const nc_build_t * build )
 {
     static const uint32_t others[NC_QUEUES] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, 0, UINT32_MAX, UINT32_MAX };
@@ -13627,9 +13633,9 @@ static int nc_build_large_is_first( const struct netcode_messages_t * messages, 
         return 0;
     uint32_t large = nc_messages_choose( messages, nc_large_queues, 1 );
     uint32_t other = nc_messages_choose( messages, others, 0 );
+    int is_alone = messages->fragments_in_flight == 0 && !nc_messages_are_slow( messages );
     return large && other &&
-           ( messages->fragments_in_flight == 0 ||
-             nc_messages_priority( messages, large ) < nc_messages_priority( messages, other ) );
+           ( is_alone || nc_messages_priority( messages, large ) < nc_messages_priority( messages, other ) );
 }
 
 /* Is the oldest of the packets that are remembered still in flight, and no space left for another one? */
