@@ -12245,8 +12245,7 @@ static void nc_message_set_known( struct netcode_messages_t * messages, const nc
 }
 
 /*  Is the next id within those that both sides remember? Ids of messages in fragments that are still in flight are
-    left out, as if they were known. A transfer that the other side has not begun holds up all others in the end: the
-    lost beginning of the oldest one does not wait for those of better priorities. */
+    left out, as if they were known. */
 static int nc_messages_has_id( struct netcode_messages_t * messages )
 {
     while ( messages->oldest_id != messages->next_id &&
@@ -12255,13 +12254,18 @@ static int nc_messages_has_id( struct netcode_messages_t * messages )
     while ( messages->next_id - messages->oldest_id < NC_MESSAGES_IDS &&
             *nc_tree_find( &messages->out, &messages->begun, messages->next_id & 0xffff ) )
         nc_bit_set( messages->known_ids, messages->next_id++, NC_MESSAGES_IDS, 1 );
+    return messages->next_id - messages->oldest_id < NC_MESSAGES_IDS;
+}
 
-    uint32_t ids = messages->next_id - messages->oldest_id;
-    uint32_t oldest =
-        ids < NC_MESSAGES_IDS / 4 ? 0 : *nc_tree_find( &messages->out, &messages->begun, messages->oldest_id & 0xffff );
+/*  A transfer that the other side has not begun holds up all others in the end. Once ids run low, the lost beginning of
+    the oldest one does not wait for those of better priorities. */
+static void nc_messages_spare_ids( struct netcode_messages_t * messages )
+{
+    if ( messages->next_id - messages->oldest_id < NC_MESSAGES_IDS / 4 )
+        return;
+    uint32_t oldest = *nc_tree_find( &messages->out, &messages->begun, messages->oldest_id & 0xffff );
     if ( oldest && nc_message_at( messages, oldest )->list == NC_QUEUE_LARGE )
         nc_message_move( messages, oldest, NC_QUEUE_LOST, 1 );
-    return ids < NC_MESSAGES_IDS;
 }
 
 /* A message is begun, or dropped: it does not count as queued any more. */
@@ -13478,6 +13482,7 @@ static int nc_message_may_start( struct netcode_messages_t * messages, const nc_
         return 0;
     if ( !nc_message_has_credit( messages, message, handle ) )
         return 0;
+    nc_messages_spare_ids( messages );
     return nc_messages_has_id( messages ) && !nc_message_is_far( messages, message );
 }
 
