@@ -13466,7 +13466,8 @@ static int nc_message_has_credit( struct netcode_messages_t * messages, const nc
         kept = 0;
     if ( (int32_t) ( messages->credit_limit - messages->credit_spent - cost - kept ) >= 0 )
         return 1;
-    if ( message->fragments && !messages->claimant )
+    if ( message->fragments && ( !messages->claimant || nc_messages_priority( messages, handle ) <
+                                                            nc_messages_priority( messages, messages->claimant ) ) )
         messages->claimant = handle;
     return 0;
 }
@@ -15020,7 +15021,7 @@ static int nc_messages_may_grant( const struct netcode_messages_t * messages )
 {
     uint32_t window = messages->credit_window, held = messages->credit_received - messages->credit_released;
     uint32_t spare = window - nc_messages_cost( NETCODE_MESSAGE_RELIABLE, messages->max_receive_bytes );
-    uint32_t least = held > spare ? NC_MESSAGES_LEAST_GRANT : spare < window / 4 ? spare : window / 4;
+    uint32_t least = held > spare ? (uint32_t) NC_MESSAGES_LEAST_GRANT : spare < window / 4 ? spare : window / 4;
     uint32_t may_grant = messages->credit_released + window - messages->credit_granted;
     return may_grant && may_grant >= least;
 }

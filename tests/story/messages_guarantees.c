@@ -166,7 +166,7 @@ TEST( messages_guarantee_small_ones_beside_full_buffers )
         { 1, 1, 1, 0, 0, 50000.0, 0.3, 0.0 },    { 2, 0, 16, 0, 0, 125000.0, 0.3, 0.0 },
         { 3, 0, 1, 0, 0, 40000.0, 0.35, 0.0 },   { 8, 0, 16, 0, 0, 500000.0, 0.3, 0.0 },
         { 2, 1, 1, 0, 0, 50000.0, 0.3, 0.0 },    { 1, 1, 4, 1, 1u << 30, 1e6, 0.2, 4.0 },
-        { 2, 0, 4, 1, 1u << 30, 1e6, 0.2, 4.0 },
+        { 2, 0, 4, 1, 1u << 30, 1e6, 0.2, 4.0 }, { 8, 0, 4, 1, 1u << 30, 1e6, 0.2, 4.0 },
     };
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         struct netcode_messages_config_t config;
@@ -189,10 +189,12 @@ TEST( messages_guarantee_small_ones_beside_full_buffers )
         for ( int k = 0; k < 1200; k++ ) {
             for ( int n = 0; n < rows[i].larges && k == 60; n++ )
                 guarantee_send( &link, &flows[3 + n] );
-            if ( k == 72 && rows[i].stream ) {
-                struct netcode_messages_stream_t stream = guarantee_stream( 1, rows[i].stream );
-                CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
-            }
+            for ( int low = 0; low < 2; low++ ) /* a stream of the last priority, and one of the best */
+                if ( k == ( low ? 60 : 72 ) && rows[i].stream ) {
+                    struct netcode_messages_stream_t stream =
+                        guarantee_stream( low ? NETCODE_MESSAGES_CHANNELS - 1 : 1, rows[i].stream );
+                    CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
+                }
             if ( k == 84 && rows[i].first )
                 guarantee_send( &link, &flows[2] );
             for ( int n = 0; n < rows[i].per_tick && flows[0].sent < 4000; n++ )

@@ -32,6 +32,26 @@ TEST( messages_stamps )
         m->now -= rows[i].time < 0.0 ? 2e-6 : 0.0;
         CHECK_EQ( nc_messages_stamp( m ), rows[i].stamp );
     }
+    m->now = 1e14; /* time that jumps forth and back two million times stands still before a stamp can not have it */
+    netcode_messages_set_time( m, m->caller_time + 1.0 );
+    CHECK_EQ( m->now, 1e14 );
+    netcode_messages_destroy( m );
+}
+
+/* What was skipped is known of 128 blocks of numbers: an ack of one before them is not judged by the block in its place. */
+TEST( messages_skipped_numbers_are_forgotten )
+{
+    struct netcode_messages_t * m = numbers_open( 0 );
+    nc_acks_t acks;
+    memset( &acks, 0, sizeof( acks ) );
+    acks.valid = 1;
+    acks.ack = 27300; /* number 164 of block 106 */
+    acks.number = 27300;
+    m->skipped[106] = 164;
+    m->next_number = 256 * ( 106 + 127 );
+    CHECK_EQ( nc_messages_acks_skipped( m, &acks ), 1 );
+    m->next_number = 256 * ( 106 + 128 );
+    CHECK_EQ( nc_messages_acks_skipped( m, &acks ), 0 );
     netcode_messages_destroy( m );
 }
 
