@@ -31,7 +31,7 @@ aims_at() {
     address) echo '^(nc_address_|netcode_parse_address|netcode_address_)' ;;
     packet) echo '^(nc_packet_|nc_replay_|nc_reader_|nc_writer_|nc_load_|nc_store_|nc_crypto_(nonce|seal|open)$)' ;;
     token) echo '^(nc_token_|nc_challenge_|netcode_generate_connect_token|netcode_connect_token_info)' ;;
-    messages) echo '^(nc_messages_([abdeghijkm-z]|c[^o]|f[^o]|l[^a])|nc_(message|heap|source|put|kind|fragments?|bit|history|channel|transfer|copies|copy|sent|acks|build|frame|ids|arrived|whole|window|tokens|varint|bytes)_|netcode_messages_(ch|e|f|g|n|p|re|send_|s[^e]|u))' ;;
+    messages) echo '^(nc_messages_([abdeghijkm-z]|c[^o]|f[^o]|l[^a])|nc_(message|heap|source|put|kind|fragments?|bit|history|channel|transfer|copies|copy|sent|acks|build|frame|ids|arrived|whole|window|tokens|varint|bytes)_|netcode_messages_(ch|e|f|g|n|pr|re|send_|s[^e]|u))' ;;
     *) echo '^(nc_(packet|arena|list|table|bits|wheel|pool|inbox|used|client|server)_|netcode_(client_[^s]|client_s[^t]|client_stat[^e]|client_state$|server_|default_[cns]))' ;;
     esac
 }
