@@ -418,10 +418,10 @@
         }
 
     The last messages of a client follow its DISCONNECTED, unless another client has its slot by then. When a slot's
-    client has gone, the next netcode_messages_pull_from_server resets the object: nothing that was queued for that client
-    reaches the next one. What you send to a client that has just connected is kept, unless its slot had another session
-    when you last read its messages, or since: to be sure, send after netcode_messages_pull_from_server. To be sure that your last messages arrive, wait for their ACKED
-    before you disconnect.
+    client has gone, the next netcode_messages_pull_from_server resets the object: nothing that was queued for that
+    client reaches the next one. What you send to a client that has just connected is kept, unless its slot had another
+    session when you last read its messages, or since: then send after netcode_messages_pull_from_server. To be sure
+    that your last messages arrive, wait for their ACKED before you disconnect.
 
     Which kind for what:
 
@@ -443,9 +443,9 @@
                  do; beside larger ones within the window, but before those of their channel. More use the rate that all
                  others leave unused, and slow down when the round trip grows. As many are in flight as both buffers
                  hold: by default two of the largest; while one waits for the other side's buffer, all other messages
-                 use half of what is granted. Larger ones of a channel are sent one behind the other, channels of one
-                 priority side by side, by weight. A large unreliable message is refused, or sent reliably
-                 (upgrade_large).
+                 use half of what is granted, and a few small ones are never held up. Larger ones of a channel are sent
+                 one behind the other, channels of one priority side by side, by weight. A large unreliable message is
+                 refused, or sent reliably (upgrade_large).
     streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
                  piece by piece, while packets are written, and the other side's functions get the pieces as they
                  arrive. No side keeps a copy: one map for 64 players is in memory once. See below.
@@ -461,15 +461,16 @@
     rates        a window for fragments and unreliable messages. It grows while packets do not wait in queues, and
                  shrinks in proportion to their wait. If more is lost than the link loses by itself (3 %, or one and a
                  half times what it loses while the window is held after a cut, up to 10 %), the window becomes what was
-                 delivered in the last round trips, and is held for up to 5 s. Where others keep a queue full, delays
-                 do not count. Reliable messages in one piece wait for a rate only, of four windows in a round trip, so
-                 that what an interruption held up leaves at once. If in four round trips in a row more than a quarter of
-                 the packets was lost, or they waited longer than 250 ms in a queue, and the rate holds some back, more
-                 are sent than the path carries: until none waits, they obey the window, too, and share it, and the
-                 least rate, with unreliable ones, by priority; on a link that has not carried twice the least rate for ten seconds, the
-                 window alone. FIXED or NONE if you know the network. window_packets limits what is remembered; by
-                 default 1,024 packets with 4,096 messages and repeats: 1.2 MB a round trip. An unreliable message that
-                 waits longer than its time to live (0.5 s by default) is dropped and counted.
+                 delivered in the last round trips, and is held for up to 5 s. Where others keep a queue full, delays do
+                 not count. Reliable messages in one piece wait for a rate only, of four windows in a round trip, so
+                 that what an interruption held up leaves at once. If in four round trips in a row more than a quarter
+                 of the packets was lost, or they waited longer than 250 ms in a queue, and the rate holds some back,
+                 more are sent than the path carries: until none waits, they obey the window, too, and share it, and the
+                 least rate, with unreliable ones and fragments, by priority; on a link that has not carried twice the
+                 least rate for ten seconds, the window alone. FIXED or NONE if you know the network. window_packets
+                 limits what is remembered; by default 1,024 packets with 4,096 messages and repeats: 1.2 MB a round
+                 trip. An unreliable message that waits longer than its time to live (0.5 s by default) is dropped and
+                 counted.
     guarantees   Progress: with max_retries 0, while both sides live and read, every reliable message that was accepted
                  arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses; unless it is
                  cancelled, refused, has a time to live, or turns out too large or on a missing channel: then it is
@@ -494,8 +495,8 @@
                  is given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
     memory       2.9 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
                  and 96 KiB or a quarter of one. What is remembered of packets is a part of the send buffer, or beside
-                 it where that has its least size (netcode_messages_memory returns the sum: 1.2 MB by default, 72 KiB
-                 at the least). Parts that no message has needed use no pages of the system. A side that only sends large
+                 it where that has its least size (netcode_messages_memory returns the sum: 1.2 MB by default, 72 KiB at
+                 the least). Parts that no message has needed use no pages of the system. A side that only sends large
                  messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and
                  a buffer may be for one. reset and destroy wipe what was used. A message that is larger than the other
                  side accepts, or for a channel that it does not have, is refused (TOO_LARGE, NO_CHANNEL). If it was
@@ -1411,8 +1412,8 @@ struct netcode_messages_stream_t {
     void ( *read_function )( void * context, uint32_t offset, uint8_t * data, int bytes );
     /* Receiving: each byte comes once, in any order of offsets. 1, or 0 to end the stream: the sender gets LOST. */
     int ( *write_function )( void * context, uint32_t offset, const uint8_t * data, int bytes );
-    /* Receiving, the last call: 1 if all bytes were written; 0 if the stream was cancelled, write_function has ended it,
-       or the connection has ended. */
+    /* Receiving, the last call: 1 if all bytes were written; 0 if the stream was cancelled, write_function has ended
+       it, or the connection has ended. */
     void ( *end_function )( void * context, int complete );
 };
 
@@ -1424,14 +1425,16 @@ struct netcode_messages_config_t {
     int channels;                                                  /* 1 to 32; 32 */
     int max_message_bytes;    /* either way, up to NETCODE_MESSAGES_MAX_BYTES; 262144 */
     int send_buffer_bytes;    /* messages queued or not yet acknowledged, and what packets in flight have; by default
-                                 2 x max_send_message_bytes, and 96 KiB or a quarter of one more; at least one of them and
-                                 half of it below 128 KiB, 64 KiB below 512 KiB, else an eighth; 32 KiB in any case */
+                                 2 x max_send_message_bytes, and 96 KiB or a quarter of one more; at least one of them
+                                 and half of it below 128 KiB, 64 KiB below 512 KiB, else an eighth; 32 KiB in any
+                                 case */
     int receive_buffer_bytes; /* messages that wait to be read or to be completed; the same for the receiving limit */
     int window_packets;       /* packets in flight, 16 to 4096, rounded up to a power of two; 1024, or fewer for a small
                                  send buffer: 64 for 32 KiB. Four messages in one piece for each, or 512 in all */
     int congestion;           /* NETCODE_MESSAGES_CONGESTION_... */
     int bytes_per_second;     /* of FIXED; 125000 */
-    int max_retries; /* sent again 1 to 60 times, then given up if lost once more, or after a silence as long; 0: never */
+    int max_retries;     /* sent again 1 to 60 times; then, if lost once more or not heard of for as long, given up;
+                            0: never */
     int upgrade_large;   /* 1: an unreliable message that is too large for a packet is sent reliably. 0: refused */
     double ping_seconds; /* between PINGs, which measure `ping`, beside messages, too; 1.0; negative: never */
     uint8_t priorities[NETCODE_MESSAGES_CHANNELS]; /* of each channel: 0 is sent before 1 and so on */
@@ -11306,8 +11309,8 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
         1f LIMIT       credit 4, the largest message accepted (varint), channels 1 (1 to 32), epoch 2: a random number
                        that this side draws at each reset; a change of it is BROKEN. The sender may begin reliable
                        messages until the sum of their costs is the credit; modulo 2^32. A message costs its length (a
-                       stream 32), 80 more, and one for each 8 of its fragments or a part of 8, 512 at most. Before the first LIMIT
-                       the credit is 16384. The largest message is 1180 at least
+                       stream 32), 80 more, and one for each 8 of its fragments, rounded up, 512 at most. Before the
+                       first LIMIT the credit is 16384. The largest message is 1180 at least
         27 CANCEL      id 2, cost (varint): this reliable message, not an ordered one, is not sent any more. The cost
                        is 0 if a part of it was acknowledged
         2f REFUSE      count 1 (1 to 16), ids 2 each: the receiver of these streams does not want them. At most one in a
