@@ -440,8 +440,8 @@
                  follows what has arrived, and a purchase is known to be there. Events use space in the send buffer
                  until you read them.
     large        above 1180 bytes a message is sent in fragments. Up to 4 of them (4672 bytes) leave as small messages
-                 do; beside larger ones within the window, but before those of their channel. More use the rate that all
-                 others leave unused, and slow down when the round trip grows. As many are in flight as both buffers
+                 do; beside larger ones within the window, before those of their channel, and in turn with those of
+                 others. More use the rate that all others leave unused, and slow down when the round trip grows. As many are in flight as both buffers
                  hold: by default two of the largest; while one waits for the other side's buffer, all other messages
                  use half of what is granted, and a few small ones are never held up. Larger ones of a channel are sent
                  one behind the other, channels of one priority side by side, by weight. A large unreliable message is
@@ -11776,7 +11776,8 @@ enum {
 };
 
 typedef struct {
-    uint8_t priority, weight;
+    uint8_t priority, weight,
+        first;           /* `first`: the first channel of its priority, which has the turns of all of those */
     uint32_t kept_bytes; /* what is in the send buffer for it, unread events of the last connection included */
     nc_message_list_t queues[NC_QUEUES]; /* all fields from here on are of one connection */
     uint32_t large_count;                /* large ones and streams that were begun */
@@ -11784,6 +11785,7 @@ typedef struct {
     uint16_t ordered_count[4];
     uint32_t queued_bytes; /* contents that were not begun */
     uint32_t served[2];    /* bytes by weight, in one piece and in fragments: the channel with the least is next */
+    uint32_t turn[2];      /* what it was of the channel of this priority that was served last, before */
     uint32_t waiting;      /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
     int64_t newest_packet, newest_id; /* of sequenced messages that arrived: unreliable, reliable ones */
@@ -11813,10 +11815,11 @@ typedef struct {
 enum { /* flags of a packet */
        NC_SENT_IN_FLIGHT = 1,
        NC_SENT_ACKED = 2,
-       NC_SENT_LIMIT = 4,    /* it has a LIMIT */
-       NC_SENT_ACKLESS = 8,  /* it has no acks, and no REFUSE */
-       NC_SENT_OVERDUE = 16, /* its ack is overdue: its bytes do not count as in flight any more */
-       NC_SENT_FRAGMENT = 32
+       NC_SENT_LIMIT = 4,     /* it has a LIMIT */
+       NC_SENT_ACKLESS = 8,   /* it has no acks, and no REFUSE */
+       NC_SENT_OVERDUE = 16,  /* its ack is overdue: its bytes do not count as in flight any more */
+       NC_SENT_FRAGMENT = 32, /* it has a fragment, */
+       NC_SENT_LARGE = 64     /* which is of a large message */
 };
 
 /* A packet with acks, and the lowest number that it was the first to acknowledge. */
@@ -11928,6 +11931,8 @@ struct netcode_messages_t {
     uint32_t epoch, peer_epoch;             /* random numbers, drawn at the last reset of each side */
     double streams_to_begin;
     uint32_t claimant, claim; /* a large message that waits for credit, and how much of the credit is kept for it */
+    uint32_t inherited;       /* the best priority of those that wait for credit: what holds it has that */
+    uint32_t large_count;     /* messages in more than a few fragments that are being sent, without streams */
     double next_expiry;
     /* sending: packets */
     uint32_t sent_first, sent_end;
@@ -12293,6 +12298,7 @@ static void nc_message_finish( struct netcode_messages_t * messages, uint32_t ha
             nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
             if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
                 channel->ordered_count[message->order / 1024 % 4]--;
+            messages->large_count -= !nc_message_is_prompt( message ) && message->kind != NETCODE_MESSAGE_STREAM;
             if ( !nc_message_is_prompt( message ) && --channel->large_count == 0 )
                 messages->large_channels &= ~( (uint32_t) 1 << message->channel );
         }
@@ -12852,7 +12858,7 @@ static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * se
     sent->flags &= (uint8_t) ~NC_SENT_IN_FLIGHT;
     if ( !( sent->flags & NC_SENT_OVERDUE ) )
         messages->in_flight -= sent->bytes;
-    messages->fragments_in_flight -= ( sent->flags & NC_SENT_FRAGMENT ) != 0;
+    messages->fragments_in_flight -= ( sent->flags & NC_SENT_LARGE ) != 0;
     messages->packets_in_flight--;
 }
 
@@ -13187,8 +13193,24 @@ static void nc_build_message( struct netcode_messages_t * messages, nc_build_t *
         nc_build_carry( messages, build, message, handle, 0 );
 }
 
-static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, int bulk )
+/*  How far a channel is ahead of the turn of its priority (start-time fair queueing): by what its last message counted at most.
+    What others have sent while it had nothing to send counts for it as one message of its own at most. */
+static int32_t nc_channel_ahead( const struct netcode_messages_t * messages, nc_message_channel_t * channel, int bulk )
 {
+    int32_t most = ( NC_MESSAGES_PROMPT * NETCODE_MAX_PACKET_SIZE + 16 ) * 64, least = -most / channel->weight;
+    uint32_t turn = messages->channels[channel->first].turn[bulk];
+    int32_t ahead = (int32_t) ( channel->served[bulk] - turn );
+    if ( ahead >= least && ahead <= most )
+        return ahead;
+    channel->served[bulk] = turn + (uint32_t) least;
+    return least;
+}
+
+static void nc_channel_serve( const struct netcode_messages_t * messages, nc_message_channel_t * channel,
+                              uint32_t bytes, int bulk )
+{
+    int32_t ahead = nc_channel_ahead( messages, channel, bulk );
+    messages->channels[channel->first].turn[bulk] += ahead > 0 ? (uint32_t) ahead : 0;
     channel->served[bulk] += ( bytes + 16 ) * 64 / channel->weight;
 }
 
@@ -13221,12 +13243,14 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     build->at = at + bytes;
     build->last = NULL;
     build->asks = 1;
-    messages->least -= bytes;
+    messages->least -= nc_message_is_prompt( message ) && !nc_messages_are_behind( messages ) ? 0 : bytes;
     if ( nc_message_is_prompt( message ) ) {
         messages->urgent -= bytes;
         messages->small_time = messages->now;
-    } else
-        nc_channel_serve( &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
+    } else {
+        nc_channel_serve( messages, &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
+        build->flags |= NC_SENT_LARGE;
+    }
     nc_build_carry( messages, build, message, handle, NC_CARRIED_FRAGMENT );
     build->flags |= NC_SENT_FRAGMENT;
     build->fragment = (uint16_t) index;
@@ -13378,16 +13402,6 @@ static uint32_t nc_messages_priority( const struct netcode_messages_t * messages
     return messages->channels[nc_message_at( messages, handle )->channel].priority;
 }
 
-/*  Is a channel served before another one of its priority? What one has sent while the other had nothing to send counts
-    for one message at most. */
-static int nc_channel_is_before( nc_message_channel_t * channel, const nc_message_channel_t * other, int bulk )
-{
-    uint32_t most = NC_MESSAGES_PROMPT * NETCODE_MAX_PACKET_SIZE * 64;
-    if ( channel->served[bulk] - other->served[bulk] + most > 2 * most )
-        channel->served[bulk] = other->served[bulk];
-    return (int32_t) ( channel->served[bulk] - other->served[bulk] ) < 0;
-}
-
 /*  The message to be sent first of these queues, with messages in one piece or of a few fragments, or with larger ones;
     0: none. In one channel lost messages leave first, then unreliable ones, and the others in the order in which they
     were queued. What holds credit has the priority of the one that waits for it. */
@@ -13396,9 +13410,8 @@ static NC_INLINE uint32_t nc_messages_choose( const struct netcode_messages_t * 
 {
     const nc_message_channel_t * champion = NULL;
     const nc_message_t * first = NULL;
-    uint32_t best = 0, least = 0, inherited = UINT8_MAX;
-    if ( bulk && messages->claimant )
-        inherited = nc_messages_priority( messages, messages->claimant );
+    uint32_t best = 0, least = 0, inherited = bulk ? messages->inherited : UINT32_MAX;
+    int32_t first_ahead = 0;
     for ( uint32_t queue = 0; queue < NC_QUEUES; queue++ )
         for ( uint32_t mask = masks[queue] & messages->active[queue]; mask; mask &= mask - 1 ) {
             nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
@@ -13407,15 +13420,18 @@ static NC_INLINE uint32_t nc_messages_choose( const struct netcode_messages_t * 
             if ( queue == NC_QUEUE_IN_ORDER && nc_message_is_prompt( head ) == bulk )
                 continue;
 
-            if ( priority > inherited && head->serial && head->kind != NETCODE_MESSAGE_STREAM )
+            int32_t ahead = nc_channel_ahead( messages, channel, bulk );
+            if ( priority > inherited && head->serial && head->kind != NETCODE_MESSAGE_STREAM ) {
                 priority = inherited;
-            if ( !first || priority < least ||
-                 ( priority == least && nc_channel_is_before( channel, champion, bulk ) ) ||
+                ahead = INT32_MIN;
+            }
+            if ( !first || priority < least || ( priority == least && ahead < first_ahead ) ||
                  ( channel == champion && first->list > NC_QUEUE_UNRELIABLE && head->queued < first->queued ) ) {
                 champion = channel;
                 first = head;
                 best = handle;
                 least = priority;
+                first_ahead = ahead;
             }
         }
     return best;
@@ -13458,19 +13474,23 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
            channel->ordered_count[channel->next_order / 1024 % 4] != 0;
 }
 
-/*  Is there credit for it? Small messages could spend each grant before a large one's whole cost is there: while one
-    waits, half of what is granted is kept for it. But a few in one piece may be in flight all the same: what they cost
-    comes back, and the largest message fits beside a 32nd of it. */
+/*  Is there credit for it? If not, what holds credit has its priority until there is more. Small messages could spend each
+    grant before a large one's whole cost is there: while one waits, half of what is granted is kept for it. But a few in
+    one piece may be in flight all the same while large ones hold credit: what they cost comes back sooner, and the largest
+    message fits beside a 32nd of it. */
 static int nc_message_has_credit( struct netcode_messages_t * messages, const nc_message_t * message, uint32_t handle )
 {
     uint32_t kept = handle == messages->claimant ? 0 : messages->claim;
     uint32_t cost = nc_messages_cost( message->kind, message->bytes );
-    if ( !message->fragments && ( messages->reliable.count + 1 ) * cost <= messages->peer_max_bytes / 32 )
+    if ( !message->fragments && messages->large_count != 0 &&
+         ( messages->reliable.count + 1 ) * cost <= messages->peer_max_bytes / 32 )
         kept = 0;
     if ( (int32_t) ( messages->credit_limit - messages->credit_spent - cost - kept ) >= 0 )
         return 1;
-    if ( message->fragments && ( !messages->claimant || nc_messages_priority( messages, handle ) <
-                                                            nc_messages_priority( messages, messages->claimant ) ) )
+    uint32_t priority = nc_messages_priority( messages, handle );
+    messages->inherited = priority < messages->inherited ? priority : messages->inherited;
+    if ( message->fragments &&
+         ( !messages->claimant || priority < nc_messages_priority( messages, messages->claimant ) ) )
         messages->claimant = handle;
     return 0;
 }
@@ -13505,6 +13525,7 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
     if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
         channel->ordered_count[message->order / 1024 % 4]++;
     channel->large_count += !is_prompt;
+    messages->large_count += !is_prompt && message->kind != NETCODE_MESSAGE_STREAM;
     if ( !is_prompt )
         messages->large_channels |= (uint32_t) 1 << message->channel;
 }
@@ -13529,7 +13550,7 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
     nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
     if ( nc_message_is_prompt( message ) )
-        nc_channel_serve( channel, message->bytes, 0 );
+        nc_channel_serve( messages, channel, message->bytes, 0 );
     nc_message_dequeue( messages, message, handle );
     messages->stats.messages_sent++;
     message->born = messages->flight;
@@ -13633,18 +13654,28 @@ static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * 
     }
 }
 
-/*  More is to be sent than leaves: does a fragment leave before all others? Those of a better priority do, and one in a
-    round trip, unless the link is so slow that others would wait long for it. */
+/*  Does a fragment of a large message leave before the small ones that obey the window? They are those of a few fragments,
+    and where more is to be sent than leaves, all. First are those of a better priority; of the same one, while not behind,
+    the channel whose turn it is to begin one; and else one in a round trip, unless the link is so slow that others would
+    wait long. */
 static int nc_build_large_is_first( const struct netcode_messages_t * messages, const nc_build_t * build )
 {
-    static const uint32_t others[NC_QUEUES] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, 0, UINT32_MAX, UINT32_MAX };
-    if ( !build->bulk || !nc_messages_are_behind( messages ) )
+    uint32_t behind = nc_messages_are_behind( messages ) ? UINT32_MAX : 0;
+    const uint32_t others[NC_QUEUES] = { behind, behind, UINT32_MAX, 0, behind, behind };
+    uint32_t handle = build->bulk ? nc_messages_choose( messages, nc_large_queues, 1 ) : 0;
+    uint32_t other_handle = handle ? nc_messages_choose( messages, others, 0 ) : 0;
+    if ( !other_handle )
         return 0;
-    uint32_t large = nc_messages_choose( messages, nc_large_queues, 1 );
-    uint32_t other = nc_messages_choose( messages, others, 0 );
-    int is_alone = messages->fragments_in_flight == 0 && !nc_messages_are_slow( messages );
-    return large && other &&
-           ( is_alone || nc_messages_priority( messages, large ) < nc_messages_priority( messages, other ) );
+    const nc_message_t * other = nc_message_at( messages, other_handle );
+    nc_message_channel_t * channel = &messages->channels[nc_message_at( messages, handle )->channel];
+    nc_message_channel_t * theirs = &messages->channels[other->channel];
+    if ( channel->priority != theirs->priority || behind )
+        return channel->priority < theirs->priority ||
+               ( behind && messages->fragments_in_flight == 0 && !nc_messages_are_slow( messages ) );
+    if ( other->serial || nc_channel_ahead( messages, channel, 0 ) >= nc_channel_ahead( messages, theirs, 0 ) )
+        return 0;
+    nc_channel_serve( messages, channel, NETCODE_MESSAGES_FRAGMENT_BYTES, 0 );
+    return 1;
 }
 
 /* Is the oldest of the packets that are remembered still in flight, and no space left for another one? */
@@ -13724,7 +13755,7 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
 
     messages->carried_end += build->count;
     messages->in_flight += bytes;
-    messages->fragments_in_flight += ( build->flags & NC_SENT_FRAGMENT ) != 0;
+    messages->fragments_in_flight += ( build->flags & NC_SENT_LARGE ) != 0;
     messages->packets_in_flight++;
     messages->flown = 1;
 }
@@ -14230,6 +14261,7 @@ NC_COLD static void nc_messages_grant( struct netcode_messages_t * messages, uin
     if ( (int32_t) ( limit - messages->credit_spent ) <= (int32_t) ( messages->credit_limit - messages->credit_spent ) )
         return;
     messages->credit_limit = limit;
+    messages->inherited = UINT32_MAX;
     if ( messages->claimant ) {
         const nc_message_t * claimant = nc_message_at( messages, messages->claimant );
         uint32_t all = nc_messages_cost( claimant->kind, claimant->bytes );
@@ -14470,6 +14502,7 @@ NC_COLD static void nc_messages_begin( struct netcode_messages_t * messages, dou
     messages->controller.is_starting = 1;
     messages->controller.cut_time = messages->controller.fast_time = -1e300;
     messages->paced = messages->urgent = NETCODE_MAX_PACKET_SIZE;
+    messages->inherited = UINT32_MAX;
 
     nc_heap_reset( &messages->in );
 
@@ -14534,6 +14567,8 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
     for ( int i = 0; i < messages->channel_count; i++ ) {
         messages->channels[i].priority = config->priorities[i];
         messages->channels[i].weight = config->weights[i] ? config->weights[i] : 1;
+        while ( messages->channels[messages->channels[i].first].priority != config->priorities[i] )
+            messages->channels[i].first++;
     }
 }
 
@@ -14793,8 +14828,8 @@ NC_COLD static void nc_messages_count_drop( struct netcode_messages_t * messages
         bytes > NC_MESSAGES_FIXED_HEADER && !( packet[0] & ( NC_MESSAGES_ACK_VALID | NC_MESSAGES_ACK_DELAY ) );
     if ( is_first && reason == NETCODE_MESSAGES_DROP_BROKEN )
         messages->peer_is_broken |= *source.at == NC_FRAME_BROKEN;
-    if ( is_first && reason == NETCODE_MESSAGES_DROP_DUPLICATE && *source.at == NC_FRAME_LIMIT &&
-         messages->peer_channels ) {
+    if ( is_first && ( reason == NETCODE_MESSAGES_DROP_DUPLICATE || reason == NETCODE_MESSAGES_DROP_OLD ) &&
+         *source.at == NC_FRAME_LIMIT && messages->peer_channels ) {
         nc_frame_read( &source, &frame, &acks );
         if ( !source.failed && frame.order != messages->peer_epoch )
             nc_messages_break( messages, NETCODE_MESSAGES_REASON_OUT_OF_STEP );

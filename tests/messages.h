@@ -178,7 +178,8 @@ static uint32_t check_tree_of_begun( const struct netcode_messages_t * m, uint32
 
 static void check_transfers( const struct netcode_messages_t * m )
 {
-    uint32_t large[NETCODE_MESSAGES_CHANNELS] = { 0 }, ordered[NETCODE_MESSAGES_CHANNELS] = { 0 }, begun = 0, counted;
+    uint32_t large[NETCODE_MESSAGES_CHANNELS] = { 0 }, ordered[NETCODE_MESSAGES_CHANNELS] = { 0 }, begun = 0, counted,
+             all = 0;
     for ( int i = 0; i < check_block_count; i++ ) {
         const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
         const nc_message_channel_t * channel = &m->channels[message->channel];
@@ -186,6 +187,7 @@ static void check_transfers( const struct netcode_messages_t * m )
             continue;
         begun++;
         large[message->channel] += !nc_message_is_prompt( message );
+        all += !nc_message_is_prompt( message ) && message->kind != NETCODE_MESSAGE_STREAM;
         ordered[message->channel] += message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED;
         if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
             CHECK_LE( (uint16_t) ( channel->next_order - message->order ), NC_MESSAGES_IDS );
@@ -198,6 +200,7 @@ static void check_transfers( const struct netcode_messages_t * m )
         CHECK( large[i] == m->channels[i].large_count && ordered[i] == counted );
         CHECK_EQ( m->large_channels >> i & 1, large[i] != 0 );
     }
+    CHECK_EQ( m->large_count, all );
     CHECK_EQ( check_tree_of_begun( m, m->begun, 0, 0 ), begun );
 }
 
@@ -278,7 +281,7 @@ static void check_sent( const struct netcode_messages_t * m )
         CHECK( !out || !( sent->flags & NC_SENT_ACKED ) );
         before = sent->number;
         packets_in_flight += (uint32_t) out;
-        fragments_in_flight += out && sent->flags & NC_SENT_FRAGMENT;
+        fragments_in_flight += out && sent->flags & NC_SENT_LARGE;
         bytes += out && !( sent->flags & NC_SENT_OVERDUE ) ? sent->bytes : 0;
     }
     CHECK_EQ( packets_in_flight, m->packets_in_flight );

@@ -148,7 +148,7 @@ TEST( messages_channels_report_what_waits )
 }
 
 /*  What a channel has sent while others had nothing to send is no debt, however much it was, and they have no claim to as much:
-    two of one priority send by turns at once. */
+    but for one message of a few fragments, two of one priority send by turns at once. */
 TEST( messages_channels_that_begin_again )
 {
     static const uint32_t before[] = { 0, 400000, 1u << 30, ( 1u << 31 ) - 100000, ( 1u << 31 ) + 100000, 3u << 30 };
@@ -163,14 +163,16 @@ TEST( messages_channels_that_begin_again )
             m->credit_limit = 1u << 24;
             m->channels[i & 1].served[bulk] = UINT32_MAX - 5000 + before[i / 2];
             m->channels[1 - ( i & 1 )].served[bulk] = UINT32_MAX - 5000;
-            for ( int k = 0; k < 6; k++ )
+            m->channels[0].turn[bulk] = m->channels[i & 1].served[bulk];
+            for ( int k = 0; k < ( bulk ? 6 : 20 ); k++ )
                 netcode_messages_send( m, k & 1, NETCODE_MESSAGE_RELIABLE, flow_data, bulk ? 8000 : 1000 );
             netcode_messages_update( m, 0.1 );
-            for ( int k = 0; k < 6; k++ ) {
+            for ( int k = 0; k < 12; k++ ) {
                 REQUIRE( seen_next( &seen, m ) > 0 );
                 counts[seen.frames[seen.count - 1].channel]++;
             }
-            CHECK( counts[0] == 3 && counts[1] == 3 );
+            CHECK_LE( counts[0] - counts[1], 5 );
+            CHECK_LE( counts[1] - counts[0], 5 );
             netcode_messages_destroy( m );
         }
 }

@@ -346,6 +346,165 @@ TEST( messages_guarantee_priority_before_unreliable_ones )
     link_close( &link );
 }
 
+/*  A channel with as many reliable messages of one piece or a few fragments as its queue takes, of either priority, and however
+    fast they are read: a large message of another channel arrives soon, and unreliable ones leave at the least rate. */
+TEST( messages_guarantee_large_and_unreliable_ones_beside_a_flood )
+{
+    static const struct {
+        int bytes, queued, large, priority, reads;
+        double rate, delay, longest;
+    } rows[] = {
+        { 4000, 50000, 8000, 1, 0, 1250000.0, 0.05, 1.0 }, { 4000, 50000, 8000, 0, 0, 1250000.0, 0.05, 1.0 },
+        { 4000, 50000, 8000, 0, 0, 125000.0, 0.05, 2.0 },  { 4000, 50000, 100000, 1, 0, 1250000.0, 0.05, 1.5 },
+        { 2000, 50000, 8000, 0, 0, 1250000.0, 0.15, 1.5 }, { 4000, 100000, 8000, 0, 0, 5000000.0, 0.15, 1.0 },
+        { 1200, 50000, 8000, 1, 0, 1250000.0, 0.02, 1.0 }, { 100, 20000, 200000, 1, 4, 0.0, 0.03, 30.0 },
+        { 100, 20000, 200000, 0, 4, 0.0, 0.03, 30.0 },     { 4000, 50000, 8000, 0, 1, 0.0, 0.03, 4.0 },
+    };
+    for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
+        struct netcode_messages_config_t config;
+        static struct guarantee_flow_t large, unreliable;
+        struct netcode_messages_channel_stats_t flood;
+        struct netcode_message_t message;
+        struct link_t link;
+        double heard = 0.0, gap = 0.0;
+        netcode_default_messages_config( &config );
+        config.priorities[0] = (uint8_t) rows[i].priority;
+        memset( &large, 0, sizeof( large ) );
+        memset( &unreliable, 0, sizeof( unreliable ) );
+        large.channel = 1;
+        large.kind = NETCODE_MESSAGE_RELIABLE;
+        large.bytes = rows[i].large;
+        unreliable.channel = 2;
+        unreliable.bytes = 50;
+        link_open( &link, &config, 1, rows[i].delay, 0.0 );
+        link.ways[0].bytes_per_second = rows[i].rate;
+        for ( int k = 0; k < ( rows[i].reads ? 2400 : 900 ); k++ ) {
+            if ( k == 600 )
+                guarantee_send( &link, &large );
+            if ( rows[i].reads == 0 )
+                guarantee_send( &link, &unreliable );
+            do {
+                netcode_messages_channel_stats( link.ends[0], 0, &flood );
+            } while ( (int) flood.queued_bytes + rows[i].bytes <= rows[i].queued &&
+                      netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, rows[i].bytes ) ==
+                          NETCODE_OK );
+            link_tick( &link );
+            for ( int n = 0;
+                  ( n < rows[i].reads || rows[i].reads == 0 ) && netcode_messages_receive( link.ends[1], &message );
+                  n++ ) {
+                if ( message.channel == 1 ) {
+                    large.came++;
+                    large.longest = link.now - large.times[0];
+                }
+                if ( message.channel == 2 ) {
+                    gap = heard > 5.0 && link.now - heard > gap ? link.now - heard : gap;
+                    heard = link.now;
+                }
+            }
+        }
+        CHECK_EQ( large.came, 1 );
+        CHECK_LE( large.longest, rows[i].longest );
+        CHECK( rows[i].reads || heard > link.now - 0.3 );
+        CHECK_LE( gap, 0.3 );
+        link_close( &link );
+        if ( test_state.failures )
+            printf( "    row %d: %.2f s, gap %.2f s\n", i, large.longest, gap );
+    }
+}
+
+/*  Two channels of one priority that always have messages share what leaves by weight, also where a third one sends now and then,
+    which waits for none of what they have sent before. */
+TEST( messages_guarantee_weights_beside_a_channel_that_pauses )
+{
+    for ( int i = 0; i < 2; i++ ) {
+        static const int bytes[3] = { 1000, 1000, 4672 };
+        static struct guarantee_flow_t flows[3];
+        struct netcode_messages_config_t config;
+        struct netcode_messages_channel_stats_t stats;
+        struct netcode_message_t message;
+        struct link_t link;
+        double came[3] = { 0.0, 0.0, 0.0 }, longest = 0.0;
+        netcode_default_messages_config( &config );
+        memset( flows, 0, sizeof( flows ) );
+        config.congestion = i ? NETCODE_MESSAGES_CONGESTION_FIXED : NETCODE_MESSAGES_CONGESTION_ADAPTIVE;
+        config.bytes_per_second = 125000;
+        config.weights[0] = config.weights[1] = 255;
+        link_open( &link, &config, 1, 0.02, 0.0 );
+        link.ways[0].bytes_per_second = i ? 0.0 : 125000.0;
+        for ( int k = 0; k < 3600; k++ ) {
+            for ( int channel = 1; channel < 3; channel++ )
+                do {
+                    netcode_messages_channel_stats( link.ends[0], channel, &stats );
+                } while ( stats.queued_bytes < 40000 &&
+                          netcode_messages_send( link.ends[0], channel, NETCODE_MESSAGE_RELIABLE, flow_data,
+                                                 bytes[channel] ) == NETCODE_OK );
+            if ( k % 3 == 0 ) {
+                memcpy( flow_data, &link.now, sizeof( link.now ) );
+                netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, bytes[0] );
+            }
+            link_tick( &link );
+            while ( netcode_messages_receive( link.ends[1], &message ) )
+                if ( k > 300 ) {
+                    double sent;
+                    memcpy( &sent, message.data, sizeof( sent ) );
+                    came[message.channel] += message.bytes;
+                    if ( message.channel == 0 && link.now - sent > longest )
+                        longest = link.now - sent;
+                }
+        }
+        CHECK_NEAR( came[0] / 55.0, 20000.0, 400.0 );
+        CHECK_GE( came[1], 100.0 * came[2] );
+        CHECK_GE( came[2], 4672.0 );
+        CHECK_LE( longest, 0.3 );
+        link_close( &link );
+    }
+}
+
+/*  Large messages of the last priority have nearly all of the credit, and a stream of a better one keeps them from ending: small
+    messages of the best priority, which find no credit, lend them theirs. */
+TEST( messages_guarantee_what_holds_credit_inherits_priority )
+{
+    static const int rows[][2] = { { 18000, 29 }, { 28000, 30 } };
+    for ( int i = 0; i < 2; i++ ) {
+        int low = 0;
+        static struct guarantee_flow_t flows[NETCODE_MESSAGES_CHANNELS];
+        struct netcode_messages_config_t config;
+        struct link_t link;
+        netcode_default_messages_config( &config );
+        memset( flows, 0, sizeof( flows ) );
+        config.send_buffer_bytes = 2000000;
+        config.accept_stream_function = guarantee_stream_accept;
+        config.priorities[1] = 1;
+        for ( int k = 0; k < NETCODE_MESSAGES_CHANNELS; k++ ) {
+            if ( k > 1 )
+                config.priorities[k] = 5;
+            flows[k].channel = k;
+            flows[k].kind = NETCODE_MESSAGE_RELIABLE;
+            flows[k].bytes = k ? rows[i][0] : 1000;
+        }
+        link_open( &link, &config, 1, 0.05, 0.0 );
+        link.ways[0].bytes_per_second = 300000.0;
+        for ( int k = 0; k < 2400; k++ ) {
+            for ( int n = 2; n < 2 + rows[i][1] && k == 180; n++ )
+                guarantee_send( &link, &flows[n] );
+            if ( k == 216 ) {
+                struct netcode_messages_stream_t stream = guarantee_stream( 1, 1u << 30 );
+                CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
+            }
+            if ( k > 240 && k < 1800 )
+                guarantee_send( &link, &flows[0] );
+            link_tick( &link );
+            guarantee_read( &link, flows );
+        }
+        CHECK_EQ( flows[0].came, flows[0].sent );
+        CHECK_LE( flows[0].longest, 0.5 );
+        for ( int n = 2; n < NETCODE_MESSAGES_CHANNELS; n++ )
+            low += flows[n].came;
+        CHECK_LE( low, 6 ); /* no longer than that */
+        link_close( &link );
+    }
+}
+
 /* Beside a transfer whose window is small, because much is lost, a message of a few fragments leaves at the least rate. */
 TEST( messages_guarantee_priority_beside_a_small_window )
 {
@@ -558,6 +717,27 @@ TEST( messages_guarantee_a_reset_of_one_side_is_reported )
         netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100 );
         netcode_messages_send( link.ends[1], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100 );
         guarantee_both_report( &link, NETCODE_MESSAGES_REASON_OUT_OF_STEP, 25.0 );
+        link_close( &link );
+    }
+}
+
+/* The same when both have sent more packets than the other side remembers: it is reported at once. */
+TEST( messages_guarantee_a_late_reset_of_one_side_is_reported )
+{
+    for ( int i = 0; i < 12; i++ ) {
+        struct link_t link;
+        link_open( &link, NULL, 1, 0.02, 0.0 );
+        for ( int k = 0; k < 2200 + 40 * i; k++ ) {
+            for ( int end = 0; end < 2; end++ )
+                netcode_messages_send( link.ends[end], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data, 1 );
+            link_tick( &link );
+            for ( int end = 0; end < 2; end++ )
+                messages_read( link.ends[end] );
+        }
+        netcode_messages_reset( link.ends[i & 1], link.now );
+        for ( int end = 0; end < 2; end++ )
+            netcode_messages_send( link.ends[end], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100 );
+        guarantee_both_report( &link, NETCODE_MESSAGES_REASON_OUT_OF_STEP, 1.0 );
         link_close( &link );
     }
 }

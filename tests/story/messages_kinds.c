@@ -1260,6 +1260,7 @@ TEST( messages_silence_saves_no_shares )
     memset( &config, 0, sizeof( config ) );
     config.congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
     config.bytes_per_second = 60000;
+    config.weights[0] = config.weights[1] = 255;
     flow_open( &f, &config );
     for ( int i = 0; i < 600; i++ ) {
         for ( int channel = 0; channel < ( i < 300 ? 1 : 2 ); channel++ )
