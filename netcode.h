@@ -13655,9 +13655,8 @@ static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * 
 }
 
 /*  Does a fragment of a large message leave before the small ones that obey the window? They are those of a few fragments,
-    and where more is to be sent than leaves, all. First are those of a better priority; of the same one, while not behind,
-    the channel whose turn it is to begin one; and else one in a round trip, unless the link is so slow that others would
-    wait long. */
+    and where more is to be sent than leaves, all. It does if its priority is better, and if it is the same by turns; and if
+    it is worse once in a round trip, unless the link is so slow that others would wait long for it. */
 static int nc_build_large_is_first( const struct netcode_messages_t * messages, const nc_build_t * build )
 {
     uint32_t behind = nc_messages_are_behind( messages ) ? UINT32_MAX : 0;
@@ -13669,7 +13668,7 @@ static int nc_build_large_is_first( const struct netcode_messages_t * messages, 
     const nc_message_t * other = nc_message_at( messages, other_handle );
     nc_message_channel_t * channel = &messages->channels[nc_message_at( messages, handle )->channel];
     nc_message_channel_t * theirs = &messages->channels[other->channel];
-    if ( channel->priority != theirs->priority || behind )
+    if ( channel->priority != theirs->priority )
         return channel->priority < theirs->priority ||
                ( behind && messages->fragments_in_flight == 0 && !nc_messages_are_slow( messages ) );
     if ( other->serial || nc_channel_ahead( messages, channel, 0 ) >= nc_channel_ahead( messages, theirs, 0 ) )
