@@ -373,7 +373,8 @@ static void messages_give( int end, const struct messages_packet_t * packet )
             before.broken_due &= it->broken_due;
         }
         if ( packet->bytes > 9 && !( packet->data[0] & 0x30 ) && packet->data[9] == NC_FRAME_LIMIT &&
-             reason == NETCODE_MESSAGES_DROP_DUPLICATE && !before.broken && it->broken ) { /* of another life */
+             ( reason == NETCODE_MESSAGES_DROP_DUPLICATE || reason == NETCODE_MESSAGES_DROP_OLD ) && !before.broken &&
+             it->broken ) { /* of another life */
             FUZZ_CHECK( it->broken == NETCODE_MESSAGES_REASON_OUT_OF_STEP && it->peer_channels );
             before.broken = it->broken;
             before.broken_event = before.broken_due = 1;
