@@ -14,6 +14,8 @@ import argparse
 import concurrent.futures
 import importlib
 import os
+import pathlib
+import re
 import subprocess
 import sys
 
@@ -38,9 +40,11 @@ def sampled(chosen):
 
 
 def stale(looked_at):
-    """A line for each fault that does not find its text."""
+    """A line for each fault that does not find its text, and for each test that it names and that is not there."""
     texts = {file: faults.text_of(file) for file in {file for fault in looked_at for file in fault.files()}}
-    return ["%s: %s" % (fault.name, wrong) for fault in looked_at for wrong in [fault.stale(texts.get)] if wrong]
+    lines = ["%s: %s" % (fault.name, wrong) for fault in looked_at for wrong in [fault.stale(texts.get)] if wrong]
+    there = set(re.findall(r"\w+", "".join(path.read_text(encoding="utf-8") for path in pathlib.Path(faults.TOP, "tests").glob("*/*.c"))))
+    return lines + ["%s: there is no test %s" % (fault.name, test) for fault in looked_at for test in fault.notices("test") if test not in there]
 
 
 def judged(judge, fault):
