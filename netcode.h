@@ -11937,7 +11937,8 @@ struct netcode_messages_t {
     /* sending: packets */
     uint32_t sent_first, sent_end;
     uint32_t carried_first, carried_end; /* the first packet of which it is remembered what it carries */
-    uint32_t packets_in_flight, fragments_in_flight;
+    uint32_t packets_in_flight, fragments_in_flight,
+        large_in_flight;   /* those with a fragment, and of a large message */
     uint32_t sent_overdue; /* the acks of all before it are overdue, or came */
     uint64_t next_number, newest_acked;
     uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
@@ -12858,7 +12859,8 @@ static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * se
     sent->flags &= (uint8_t) ~NC_SENT_IN_FLIGHT;
     if ( !( sent->flags & NC_SENT_OVERDUE ) )
         messages->in_flight -= sent->bytes;
-    messages->fragments_in_flight -= ( sent->flags & NC_SENT_LARGE ) != 0;
+    messages->fragments_in_flight -= ( sent->flags & NC_SENT_FRAGMENT ) != 0;
+    messages->large_in_flight -= ( sent->flags & NC_SENT_LARGE ) != 0;
     messages->packets_in_flight--;
 }
 
@@ -13402,6 +13404,14 @@ static uint32_t nc_messages_priority( const struct netcode_messages_t * messages
     return messages->channels[nc_message_at( messages, handle )->channel].priority;
 }
 
+/* What holds credit, other than small messages and streams, has the best priority of those that wait for some. */
+static uint32_t nc_message_priority( const struct netcode_messages_t * messages, const nc_message_t * message )
+{
+    uint32_t priority = messages->channels[message->channel].priority;
+    int holds = message->serial && !nc_message_is_prompt( message ) && message->kind != NETCODE_MESSAGE_STREAM;
+    return holds && messages->inherited < priority ? messages->inherited : priority;
+}
+
 /*  The message to be sent first of these queues, with messages in one piece or of a few fragments, or with larger ones;
     0: none. In one channel lost messages leave first, then unreliable ones, and the others in the order in which they
     were queued. What holds credit has the priority of the one that waits for it. */
@@ -13410,21 +13420,18 @@ static NC_INLINE uint32_t nc_messages_choose( const struct netcode_messages_t * 
 {
     const nc_message_channel_t * champion = NULL;
     const nc_message_t * first = NULL;
-    uint32_t best = 0, least = 0, inherited = bulk ? messages->inherited : UINT32_MAX;
+    uint32_t best = 0, least = 0;
     int32_t first_ahead = 0;
     for ( uint32_t queue = 0; queue < NC_QUEUES; queue++ )
         for ( uint32_t mask = masks[queue] & messages->active[queue]; mask; mask &= mask - 1 ) {
             nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
-            uint32_t handle = channel->queues[queue].head, priority = channel->priority;
+            uint32_t handle = channel->queues[queue].head;
             const nc_message_t * head = nc_message_at( messages, handle );
             if ( queue == NC_QUEUE_IN_ORDER && nc_message_is_prompt( head ) == bulk )
                 continue;
 
-            int32_t ahead = nc_channel_ahead( messages, channel, bulk );
-            if ( priority > inherited && head->serial && head->kind != NETCODE_MESSAGE_STREAM ) {
-                priority = inherited;
-                ahead = INT32_MIN;
-            }
+            uint32_t priority = nc_message_priority( messages, head );
+            int32_t ahead = priority != channel->priority ? INT32_MIN : nc_channel_ahead( messages, channel, bulk );
             if ( !first || priority < least || ( priority == least && ahead < first_ahead ) ||
                  ( channel == champion && first->list > NC_QUEUE_UNRELIABLE && head->queued < first->queued ) ) {
                 champion = channel;
@@ -13655,25 +13662,35 @@ static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * 
 }
 
 /*  Does a fragment of a large message leave before the small ones that obey the window? They are those of a few fragments,
-    and where more is to be sent than leaves, all. It does if its priority is better, and if it is the same by turns; and if
-    it is worse once in a round trip, unless the link is so slow that others would wait long for it. */
-static int nc_build_large_is_first( const struct netcode_messages_t * messages, const nc_build_t * build )
+    and where more is to be sent than leaves, all. If its priority is better it does, but for a fragment of the others in a
+    round trip. Else it has one turn of five beside those of its priority; and where more is to be sent than leaves, one
+    fragment in a round trip, unless the link is so slow that others would wait long for it. */
+static int nc_build_large_is_first( struct netcode_messages_t * messages, const nc_build_t * build )
 {
-    uint32_t behind = nc_messages_are_behind( messages ) ? UINT32_MAX : 0;
-    const uint32_t others[NC_QUEUES] = { behind, behind, UINT32_MAX, 0, behind, behind };
-    uint32_t handle = build->bulk ? nc_messages_choose( messages, nc_large_queues, 1 ) : 0;
+    uint32_t behind = nc_messages_are_behind( messages ) ? UINT32_MAX : 0, handle = 0;
+    uint32_t larges[NC_QUEUES], others[NC_QUEUES] = { behind, behind, UINT32_MAX, 0, behind, behind };
+    memcpy( larges, nc_large_queues, sizeof( larges ) );
+    while ( build->bulk && ( handle = nc_messages_choose( messages, larges, 1 ) ) != 0 ) {
+        const nc_message_t * head = nc_message_at( messages, handle );
+        if ( head->serial || nc_message_may_start( messages, head, handle ) )
+            break;
+        larges[head->list] &= ~( (uint32_t) 1 << head->channel );
+    }
     uint32_t other_handle = handle ? nc_messages_choose( messages, others, 0 ) : 0;
     if ( !other_handle )
         return 0;
-    const nc_message_t * other = nc_message_at( messages, other_handle );
-    nc_message_channel_t * channel = &messages->channels[nc_message_at( messages, handle )->channel];
-    nc_message_channel_t * theirs = &messages->channels[other->channel];
-    if ( channel->priority != theirs->priority )
-        return channel->priority < theirs->priority ||
-               ( behind && messages->fragments_in_flight == 0 && !nc_messages_are_slow( messages ) );
-    if ( other->serial || nc_channel_ahead( messages, channel, 0 ) >= nc_channel_ahead( messages, theirs, 0 ) )
+
+    const nc_message_t *large = nc_message_at( messages, handle ), *other = nc_message_at( messages, other_handle );
+    uint32_t priority = nc_message_priority( messages, large ), theirs = nc_message_priority( messages, other );
+    if ( priority < theirs )
+        return behind || messages->fragments_in_flight > messages->large_in_flight;
+    if ( priority > theirs || behind )
+        return behind && messages->large_in_flight == 0 && !nc_messages_are_slow( messages );
+    nc_message_channel_t * channel = &messages->channels[large->channel];
+    if ( other->serial || nc_channel_ahead( messages, channel, 0 ) >=
+                              nc_channel_ahead( messages, &messages->channels[other->channel], 0 ) )
         return 0;
-    nc_channel_serve( messages, channel, NETCODE_MESSAGES_FRAGMENT_BYTES, 0 );
+    nc_channel_serve( messages, channel, 4 * NETCODE_MESSAGES_FRAGMENT_BYTES, 0 );
     return 1;
 }
 
@@ -13732,7 +13749,8 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     /* While nothing is acknowledged, no fragments leave: a probe's ack reports which were lost. */
     int least = within_least && messages->fragments_in_flight == 0, silent = adaptive && messages->timeouts;
     build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE || ( ( open || least ) && !silent );
-    build->prompt = build->reliable && !silent && ( !adaptive || !messages->large_channels || open || least );
+    int is_shared = messages->large_channels || nc_messages_choose( messages, nc_large_queues, 1 );
+    build->prompt = build->reliable && !silent && ( !adaptive || !is_shared || open || least );
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
     build->has_long_acks = build->at != head_end;
@@ -13754,7 +13772,8 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
 
     messages->carried_end += build->count;
     messages->in_flight += bytes;
-    messages->fragments_in_flight += ( build->flags & NC_SENT_LARGE ) != 0;
+    messages->fragments_in_flight += ( build->flags & NC_SENT_FRAGMENT ) != 0;
+    messages->large_in_flight += ( build->flags & NC_SENT_LARGE ) != 0;
     messages->packets_in_flight++;
     messages->flown = 1;
 }

@@ -271,7 +271,7 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t handl
 /* Packets in flight. */
 static void check_sent( const struct netcode_messages_t * m )
 {
-    uint32_t count = 0, packets_in_flight = 0, fragments_in_flight = 0, before = 0;
+    uint32_t count = 0, packets_in_flight = 0, fragments_in_flight = 0, large_in_flight = 0, before = 0;
     double bytes = 0.0;
     REQUIRE( m->sent_end - m->sent_first <= m->window );
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
@@ -281,11 +281,13 @@ static void check_sent( const struct netcode_messages_t * m )
         CHECK( !out || !( sent->flags & NC_SENT_ACKED ) );
         before = sent->number;
         packets_in_flight += (uint32_t) out;
-        fragments_in_flight += out && sent->flags & NC_SENT_LARGE;
+        fragments_in_flight += out && sent->flags & NC_SENT_FRAGMENT;
+        large_in_flight += out && sent->flags & NC_SENT_LARGE;
         bytes += out && !( sent->flags & NC_SENT_OVERDUE ) ? sent->bytes : 0;
     }
     CHECK_EQ( packets_in_flight, m->packets_in_flight );
     CHECK_EQ( fragments_in_flight, m->fragments_in_flight );
+    CHECK_EQ( large_in_flight, m->large_in_flight );
     CHECK_EQ( (int64_t) bytes, (int64_t) m->in_flight );
 }
 

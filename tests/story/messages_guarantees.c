@@ -505,6 +505,56 @@ TEST( messages_guarantee_what_holds_credit_inherits_priority )
     }
 }
 
+/*  Links that carry all of it: small messages, some of a few fragments, and beside them a stream or not. The latter take what is
+    left, of the same priority; one of a better priority leaves one fragment of theirs in a round trip. */
+TEST( messages_guarantee_fragments_on_links_that_carry_them )
+{
+    static const struct {
+        double rate, longest, small_longest;
+        int bytes, every, small, priority, stream; /* of the first channel; of the stream's */
+    } rows[] = {
+        { 20000.0, 0.4, 0.3, 2000, 30, 100, 0, 0 },
+        { 100000.0, 0.3, 0.2, 4600, 4, 30, 0, 1 },
+        { 100000.0, 0.5, 0.2, 1181, 60, 30, 1, 1 },
+    };
+    for ( int i = 0; i < 3; i++ ) {
+        static struct guarantee_flow_t flows[3];
+        struct netcode_messages_config_t config;
+        struct link_t link;
+        netcode_default_messages_config( &config );
+        memset( flows, 0, sizeof( flows ) );
+        config.priorities[0] = (uint8_t) rows[i].priority;
+        config.accept_stream_function = guarantee_stream_accept;
+        link_open( &link, &config, 1, 0.03, 0.0 );
+        link.ways[0].bytes_per_second = rows[i].rate;
+        for ( int channel = 0; channel < 3; channel++ ) {
+            flows[channel].channel = channel;
+            flows[channel].kind = channel < 2 ? NETCODE_MESSAGE_RELIABLE : NETCODE_MESSAGE_UNRELIABLE;
+            flows[channel].bytes = channel == 0 ? rows[i].bytes : channel == 1 ? rows[i].small : 60;
+        }
+        for ( int k = 0; k < 3000; k++ ) {
+            if ( k == 180 && rows[i].stream ) {
+                struct netcode_messages_stream_t stream = guarantee_stream( 3, 1u << 30 );
+                CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
+            }
+            if ( k > 480 && k % rows[i].every == 0 )
+                guarantee_send( &link, &flows[0] );
+            if ( k > 480 ) {
+                guarantee_send( &link, &flows[1] );
+                guarantee_send( &link, &flows[2] );
+            }
+            link_tick( &link );
+            guarantee_read( &link, flows );
+        }
+        CHECK_GE( flows[0].came, flows[0].sent - 10 );
+        CHECK_LE( flows[0].longest, rows[i].longest );
+        CHECK_LE( flows[1].longest, rows[i].small_longest );
+        link_close( &link );
+        if ( test_state.failures )
+            printf( "    row %d: %.2f, %.2f s\n", i, flows[0].longest, flows[1].longest );
+    }
+}
+
 /* Beside a transfer whose window is small, because much is lost, a message of a few fragments leaves at the least rate. */
 TEST( messages_guarantee_priority_beside_a_small_window )
 {

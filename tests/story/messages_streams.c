@@ -324,7 +324,7 @@ TEST( messages_a_stream_of_four_gibibytes )
     link.ways[0].count = link.ways[1].count = 0; /* all but the end is taken as done */
     for ( uint32_t i = sender->sent_first; i != sender->sent_end; i++ )
         nc_sent_at( sender, i )->count = 0, nc_sent_at( sender, i )->flags = NC_SENT_IN_FLIGHT;
-    sender->fragments_in_flight = 0;
+    sender->fragments_in_flight = sender->large_in_flight = 0;
     nc_bit_set( sender->known_ids, message->node.key, NC_MESSAGES_IDS, 1 );
     memset( nc_message_state( message, 0 ), 0, NC_MESSAGES_FRAGMENTS );
     memset( nc_arrived_bits( arrived, 0 ), 0, NC_MESSAGES_FRAGMENTS / 8 );
