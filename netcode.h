@@ -439,13 +439,15 @@
                  ones and streams, and SPURIOUS if LOST was reported too early. So a state that is sent as a difference
                  follows what has arrived, and a purchase is known to be there. Events use space in the send buffer
                  until you read them.
-    large        above 1180 bytes a message is sent in fragments. Up to 4 of them (4672 bytes) leave as small messages
-                 do; beside larger ones within the window, before those of their channel, and in turn with those of
-                 others. More use the rate that all others leave unused, and slow down when the round trip grows. As many are in flight as both buffers
-                 hold: by default two of the largest; while one waits for the other side's buffer, all other messages
-                 use half of what is granted, and a few small ones are never held up. Larger ones of a channel are sent
-                 one behind the other, channels of one priority side by side, by weight. A large unreliable message is
-                 refused, or sent reliably (upgrade_large).
+    large        above 1180 bytes a message is sent in fragments. A message of up to 4 of them (4672 bytes) leaves as
+                 small ones do. While larger ones are sent, it obeys the window, too: it leaves before larger ones of
+                 its own channel, and by turns with those of other channels of its priority. Larger messages use the
+                 rate that all others leave unused, and slow down when the round trip grows. As many are in flight as
+                 both buffers hold: by default two of the largest. While one waits for the other side's buffer, all
+                 other messages use half of what is granted; but as long as another large one is sent, a few small ones
+                 are not held up. Larger ones of a channel are sent one behind the other, channels of one priority side
+                 by side, by weight. Those that fill the other side's buffer are sent with the best priority of those
+                 that wait for it. A large unreliable message is refused, or sent reliably (upgrade_large).
     streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
                  piece by piece, while packets are written, and the other side's functions get the pieces as they
                  arrive. No side keeps a copy: one map for 64 players is in memory once. See below.
@@ -480,8 +482,9 @@
                  trips and three ticks, as long as round trips are longer than what the least rate needs for a packet.
                  No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and beside
                  larger ones for the window; and as many are in flight as the buffers hold. A lower priority delays a
-                 higher one only by what is in flight, and by what a large message that waits for the other side's
-                 buffer keeps of it.
+                 higher one only by what is in flight, by what a large message that waits for the other side's buffer
+                 keeps of it, and by what already fills that buffer and must arrive first; where more is sent than the
+                 path carries, by one fragment in a round trip, too.
                  A share for each channel: unreliable messages, and RELIABLE ones of up to 4672 bytes, never wait for
                  larger ones of their channel, nor do ordered ones for its streams. What is larger waits for what its
                  own channel began before: give streams a channel of their own. A channel that is filled until FULL
@@ -493,7 +496,7 @@
                  limited rate: 128 at once, and 512 a second; twice as many are accepted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that
                  is given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
-    memory       2.9 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
+    memory       3.0 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
                  and 96 KiB or a quarter of one. What is remembered of packets is a part of the send buffer, or beside
                  it where that has its least size (netcode_messages_memory returns the sum: 1.2 MB by default, 72 KiB at
                  the least). Parts that no message has needed use no pages of the system. A side that only sends large
@@ -1332,7 +1335,7 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 /* What netcode_messages_send returns. NETCODE_OK: it is queued. */
 #define NETCODE_MESSAGES_FULL 0 /* no space in the send buffer: try again after acks, and after their events are read */
 #define NETCODE_MESSAGES_TOO_LARGE ( -1 ) /* for a packet, for max_message_bytes or for the peer's */
-/* no such channel or kind, bytes below 0, an ordered message with a time to live */
+/* no such channel or kind, bytes below 0 or without data, a time to live of an ordered one, no read_function */
 #define NETCODE_MESSAGES_BAD_ARGUMENT ( -2 )
 #define NETCODE_MESSAGES_BROKEN ( -3 )     /* see NETCODE_MESSAGES_EVENT_BROKEN; only a reset of both sides helps */
 #define NETCODE_MESSAGES_NO_CHANNEL ( -4 ) /* the other side has fewer channels */
@@ -1349,7 +1352,7 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 /* Types of events of messages: */
 #define NETCODE_MESSAGES_EVENT_NONE 0     /* there is no event */
 #define NETCODE_MESSAGES_EVENT_ACKED 1    /* the other side has it */
-#define NETCODE_MESSAGES_EVENT_LOST 2     /* its packet was lost, or it was given up, cancelled or refused */
+#define NETCODE_MESSAGES_EVENT_LOST 2     /* its packet was lost; or dropped unsent, given up, cancelled, refused */
 #define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was reported too early: the message has arrived */
 #define NETCODE_MESSAGES_EVENT_PROGRESS 4 /* of a message in fragments: bytes_done of its bytes have arrived */
 #define NETCODE_MESSAGES_EVENT_BROKEN 5   /* messages can not go on: `reason`. Reset both sides, or disconnect */
@@ -11414,6 +11417,16 @@ static double nc_real_smaller( double a, double b )
     return a < b ? a : b;
 }
 
+static uint32_t nc_u32_larger( uint32_t a, uint32_t b )
+{
+    return a > b ? a : b;
+}
+
+static uint32_t nc_u32_smaller( uint32_t a, uint32_t b )
+{
+    return a < b ? a : b;
+}
+
 /*  ---- heap: blocks of any size in one memory ----
     A new block is placed behind the last one. All blocks are moved together when the end of the memory is reached, or when
     more is free between them than in use. So all that is free can be used, except what is free before the fixed block. As
@@ -11437,13 +11450,11 @@ typedef struct {
 
 static void nc_heap_check( const nc_heap_t * heap )
 {
-    uint32_t table = heap->handles * (uint32_t) sizeof( uint32_t );
     netcode_assert( heap->used <= heap->end && heap->end <= heap->high && heap->high <= heap->bytes );
-    netcode_assert( heap->end + table <= heap->bytes );
+    netcode_assert( heap->end + heap->handles * sizeof( uint32_t ) <= heap->bytes );
     netcode_assert( heap->free_handle <= heap->handles && heap->fixed <= heap->handles );
     netcode_assert( heap->used || heap->end + heap->handles == 0 );
     (void) heap;
-    (void) table;
 }
 
 static uint32_t * nc_heap_entry( const nc_heap_t * heap, uint32_t handle )
@@ -11542,7 +11553,7 @@ static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
     block->handle = handle;
     heap->used += block->bytes;
     heap->end += block->bytes;
-    heap->high = heap->high > heap->end ? heap->high : heap->end;
+    heap->high = nc_u32_larger( heap->high, heap->end );
     return handle;
 }
 
@@ -11571,7 +11582,7 @@ NC_COLD static void nc_heap_wipe_free( nc_heap_t * heap )
 {
     uint32_t table = heap->bytes - heap->handles * (uint32_t) sizeof( uint32_t );
     nc_heap_compact( heap );
-    nc_crypto_wipe( heap->base + heap->end, ( heap->high < table ? heap->high : table ) - heap->end );
+    nc_crypto_wipe( heap->base + heap->end, nc_u32_smaller( heap->high, table ) - heap->end );
     heap->high = heap->end;
 }
 
@@ -11642,22 +11653,25 @@ typedef struct {
     int failed;
 } nc_source_t;
 
+static const uint8_t * nc_source_bytes( nc_source_t * source, uint32_t bytes )
+{
+    const uint8_t * data = source->at;
+    if ( (size_t) ( source->end - source->at ) < bytes ) {
+        source->failed = 1;
+        source->at = source->end;
+    } else
+        source->at += bytes;
+    return data;
+}
+
 static uint32_t nc_source_number( nc_source_t * source, int bytes )
 {
     uint32_t value = 0;
-    if ( source->end - source->at < bytes ) {
-        source->failed = 1;
-        source->at = source->end;
-        return 0;
-    }
-    for ( int i = 0; i < bytes; i++ )
-        value |= (uint32_t) *source->at++ << ( 8 * i );
+    int fits = source->end - source->at >= bytes;
+    const uint8_t * at = nc_source_bytes( source, (uint32_t) bytes );
+    for ( int i = 0; fits && i < bytes; i++ )
+        value |= (uint32_t) at[i] << ( 8 * i );
     return value;
-}
-
-static uint32_t nc_get_u16( const uint8_t * at )
-{
-    return at[0] | (uint32_t) at[1] << 8;
 }
 
 static uint32_t nc_source_varint( nc_source_t * source )
@@ -11675,17 +11689,6 @@ static uint32_t nc_source_varint( nc_source_t * source )
     if ( octet & 0x80 )
         source->failed = 1;
     return value;
-}
-
-static const uint8_t * nc_source_bytes( nc_source_t * source, uint32_t bytes )
-{
-    const uint8_t * data = source->at;
-    if ( (size_t) ( source->end - source->at ) < bytes ) {
-        source->failed = 1;
-        source->at = source->end;
-    } else
-        source->at += bytes;
-    return data;
 }
 
 static uint8_t * nc_put_number( uint8_t * out, uint32_t value, int bytes )
@@ -11776,16 +11779,15 @@ enum {
 };
 
 typedef struct {
-    uint8_t priority, weight,
-        first;           /* `first`: the first channel of its priority, which has the turns of all of those */
+    /* `first`: the first channel of its priority, which has the turns of all of those. */
+    uint8_t priority, weight, first;
     uint32_t kept_bytes; /* what is in the send buffer for it, unread events of the last connection included */
     nc_message_list_t queues[NC_QUEUES]; /* all fields from here on are of one connection */
-    uint32_t large_count;                /* large ones and streams that were begun */
     /* Ordered ones in fragments that were begun, by 1024 of their orders: those 4096 before are over. */
     uint16_t ordered_count[4];
     uint32_t queued_bytes; /* contents that were not begun */
     uint32_t served[2];    /* bytes by weight, in one piece and in fragments: the channel with the least is next */
-    uint32_t turn[2];      /* what it was of the channel of this priority that was served last, before */
+    uint32_t turn[2];      /* of the channel `first`: what `served` was, before, of the one that was served last */
     uint32_t waiting;      /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
     int64_t newest_packet, newest_id; /* of sequenced messages that arrived: unreliable, reliable ones */
@@ -11867,8 +11869,8 @@ typedef struct {
     double shortest, shortest_ever;
     double wait;  /* in queues, in the last round trip */
     double saved; /* the window after the queue was let drain, or 0 */
-    double cut_time, hold_until,
-        ceiling;                    /* after a cut, until a time, or 0, the window does not grow above the ceiling */
+    /* After a cut, until a time, or 0, the window does not grow above the ceiling. */
+    double cut_time, hold_until, ceiling;
     double settled, lost, own_loss; /* packets since the last cut or hold, older ones count half; the link's own part */
     double through, through_before; /* bytes delivered in a round trip, in this round and the one before */
     double round_time, round_sum, round_off, round_through; /* of the samples in this round trip */
@@ -11878,32 +11880,27 @@ typedef struct {
     double fast_time; /* when more than twice the least rate was delivered */
 } nc_controller_t;
 
-static const double NC_CONTROLLER_START = 10.0;  /* packets (RFC 6928) */
-static const double NC_CONTROLLER_GENTLE = 4.0;  /* packets, beside small messages (RFC 3390 has three) */
-static const double NC_CONTROLLER_LEAST = 2.0;   /* packets */
-static const double NC_CONTROLLER_BESIDE = 0.3;  /* growth in a round trip, beside what others send */
-static const double NC_CONTROLLER_PERIOD = 10.0; /* seconds after which the queue is let drain */
-static const double NC_CONTROLLER_HOLD = 5.0;    /* seconds without growth after a cut */
-static const double NC_CONTROLLER_LOSS = 0.03;   /* the part of packets that a link may always lose */
-static const double NC_CONTROLLER_MOST = 0.10;   /* the largest part that counts as the link's own */
-static const double NC_CONTROLLER_PACE = 1.05;   /* windows in a round trip */
-static const double NC_CONTROLLER_URGENT = 4.0;  /* the same for reliable messages in one piece */
-static const double NC_CONTROLLER_TARGET =
-    0.025; /* seconds of waiting that are a queue, beside a quarter of the round trip */
-static const double NC_CONTROLLER_ROUND =
-    0.08; /* seconds: a shorter round trip counts as this one, because ticks make waits inexact */
+static const double NC_CONTROLLER_START = 10.0;   /* packets (RFC 6928) */
+static const double NC_CONTROLLER_GENTLE = 4.0;   /* packets, beside small messages (RFC 3390 has three) */
+static const double NC_CONTROLLER_LEAST = 2.0;    /* packets */
+static const double NC_CONTROLLER_BESIDE = 0.3;   /* growth in a round trip, beside what others send */
+static const double NC_CONTROLLER_PERIOD = 10.0;  /* seconds after which the queue is let drain */
+static const double NC_CONTROLLER_HOLD = 5.0;     /* seconds without growth after a cut */
+static const double NC_CONTROLLER_LOSS = 0.03;    /* the part of packets that a link may always lose */
+static const double NC_CONTROLLER_MOST = 0.10;    /* the largest part that counts as the link's own */
+static const double NC_CONTROLLER_LONG = 0.25;    /* seconds: packets that wait longer in queues wait long */
+static const double NC_CONTROLLER_PACE = 1.05;    /* windows in a round trip */
+static const double NC_CONTROLLER_URGENT = 4.0;   /* the same for reliable messages in one piece */
+static const double NC_CONTROLLER_TARGET = 0.025; /* seconds of waiting that are a queue, beside a quarter of a trip */
+static const double NC_CONTROLLER_ROUND = 0.08;   /* seconds: a shorter round trip counts as this one: ticks are long */
 
 struct netcode_messages_t {
-    void * allocator_context;
-    void ( *free_function )( void * context, void * pointer );
-    uint64_t session; /* of the client that it is joined to */
+    netcode_messages_config_t config; /* as it was given to create */
+    uint64_t session;                 /* of the client that it is joined to */
     double fixed_rate, least_rate, ping_seconds;
     uint32_t credit_window, window, carried_count;
-    int max_retries, congestion, upgrade_large, repeats;
     int channel_count;
     uint32_t max_send_bytes, max_receive_bytes;
-    int ( *accept_stream_function )( void * context, struct netcode_messages_stream_t * stream );
-    void * accept_stream_context;
     nc_message_channel_t * channels;
     /* Circular buffers: packets, from first to end, modulo their size; what they carry, up to an end; and bits of the
        ids of which something was acknowledged, or none was begun. */
@@ -11920,10 +11917,9 @@ struct netcode_messages_t {
     uint8_t flush, flown;
     uint8_t fresh; /* something was queued or received since there was nothing to send */
     /* sending: messages */
-    uint32_t active[NC_QUEUES]; /* channels with messages, by the queue */
-    nc_message_list_t reliable; /* sent, with nothing to send until an ack or a loss */
-    uint32_t begun,
-        large_channels;          /* in fragments: a tree by their ids, and the channels with large ones, or streams */
+    uint32_t active[NC_QUEUES];  /* channels with messages, by the queue */
+    nc_message_list_t reliable;  /* sent, with nothing to send until an ack or a loss */
+    uint32_t begun;              /* in fragments: a tree by their ids */
     uint32_t oldest_id, next_id; /* of those begun: the oldest that is not known, or the next */
     uint32_t queued_bytes, flight, last_serial;
     uint32_t credit_limit, credit_spent;
@@ -11931,8 +11927,8 @@ struct netcode_messages_t {
     uint32_t epoch, peer_epoch;             /* random numbers, drawn at the last reset of each side */
     double streams_to_begin;
     uint32_t claimant, claim; /* a large message that waits for credit, and how much of the credit is kept for it */
-    uint32_t inherited;       /* the best priority of those that wait for credit: what holds it has that */
-    uint32_t large_count;     /* messages in more than a few fragments that are being sent, without streams */
+    uint32_t inherited;       /* the best priority of those that wait for credit: what holds credit is sent with it */
+    uint32_t large_count, stream_count; /* being sent: messages in more than a few fragments and streams; streams */
     double next_expiry;
     /* sending: packets */
     uint32_t sent_first, sent_end;
@@ -12016,8 +12012,8 @@ static int nc_messages_had_number( const struct netcode_messages_t * messages, u
 /* Asserts the object's invariants at the start of most calls, in debug builds; costs a few comparisons. */
 static void nc_messages_check( const struct netcode_messages_t * messages )
 {
-    uint32_t sent = messages->sent_end - messages->sent_first;
-    netcode_assert( sent <= messages->window && messages->packets_in_flight <= sent );
+    netcode_assert( messages->sent_end - messages->sent_first <= messages->window );
+    netcode_assert( messages->packets_in_flight <= messages->sent_end - messages->sent_first );
     nc_heap_check( &messages->out );
     nc_heap_check( &messages->in );
 
@@ -12026,7 +12022,6 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
     netcode_assert( (int32_t) ( messages->credit_granted - messages->credit_received ) >= 0 );
     netcode_assert( messages->broken || !( messages->broken_event | messages->broken_due ) );
 
-    (void) sent;
     (void) messages;
 }
 
@@ -12041,14 +12036,9 @@ static uint32_t nc_message_kept( const nc_message_t * message )
     return message->kind == NETCODE_MESSAGE_STREAM ? 0 : message->bytes;
 }
 
-static netcode_messages_stream_t * nc_message_stream( nc_message_t * message )
-{
-    return (netcode_messages_stream_t *) (void *) nc_message_data( message );
-}
-
 static uint32_t nc_fragments_in_flight( uint32_t fragments )
 {
-    return fragments < NC_MESSAGES_FRAGMENTS ? fragments : (uint32_t) NC_MESSAGES_FRAGMENTS;
+    return nc_u32_smaller( fragments, NC_MESSAGES_FRAGMENTS );
 }
 
 static uint8_t * nc_message_state( nc_message_t * message, uint32_t index )
@@ -12114,8 +12104,7 @@ static uint32_t nc_messages_cost( int kind, uint32_t bytes )
 
 static uint32_t nc_fragment_bytes( uint32_t total, uint32_t index )
 {
-    uint32_t rest = total - index * NETCODE_MESSAGES_FRAGMENT_BYTES;
-    return rest < NETCODE_MESSAGES_FRAGMENT_BYTES ? rest : NETCODE_MESSAGES_FRAGMENT_BYTES;
+    return nc_u32_smaller( total - index * NETCODE_MESSAGES_FRAGMENT_BYTES, NETCODE_MESSAGES_FRAGMENT_BYTES );
 }
 
 static void nc_bit_set( uint64_t * bits, uint64_t at, uint32_t count, int value )
@@ -12299,22 +12288,14 @@ static void nc_message_finish( struct netcode_messages_t * messages, uint32_t ha
             nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
             if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
                 channel->ordered_count[message->order / 1024 % 4]--;
-            messages->large_count -= !nc_message_is_prompt( message ) && message->kind != NETCODE_MESSAGE_STREAM;
-            if ( !nc_message_is_prompt( message ) && --channel->large_count == 0 )
-                messages->large_channels &= ~( (uint32_t) 1 << message->channel );
+            messages->large_count -= !nc_message_is_prompt( message );
+            messages->stream_count -= message->kind == NETCODE_MESSAGE_STREAM;
         }
     } else
         nc_message_dequeue( messages, message, handle );
     message->serial = 0;
     nc_message_report( messages, handle, event );
     nc_message_release( messages, handle );
-}
-
-/* Drops a message of which nothing was sent. */
-static void nc_message_expire( struct netcode_messages_t * messages, uint32_t handle )
-{
-    messages->stats.messages_expired++;
-    nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
 }
 
 /* ---- giving up ---- */
@@ -12347,6 +12328,23 @@ NC_COLD static void nc_message_give_up( struct netcode_messages_t * messages, ui
         nc_message_move( messages, handle, NC_QUEUE_LOST, 0 );
 }
 
+static int nc_channel_is_missing( const struct netcode_messages_t * messages, int channel )
+{
+    return messages->peer_channels != 0 && channel >= (int) messages->peer_channels;
+}
+
+/* Drops a message of which nothing was sent. Not an ordered one silently: its channel would have a gap. */
+NC_COLD static void nc_message_expire( struct netcode_messages_t * messages, uint32_t handle )
+{
+    const nc_message_t * message = nc_message_at( messages, handle );
+    if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
+        nc_messages_break( messages, nc_channel_is_missing( messages, message->channel )
+                                         ? NETCODE_MESSAGES_REASON_CHANNEL
+                                         : NETCODE_MESSAGES_REASON_TOO_LARGE );
+    messages->stats.messages_expired++;
+    nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
+}
+
 enum nc_end_t { NC_END_EXPIRED, NC_END_STREAM, NC_END_TRIED };
 
 /*  Ends the messages whose time to live is over, or the streams with a receipt, or tries all once more, and ends those
@@ -12360,7 +12358,7 @@ NC_COLD static int nc_messages_end( struct netcode_messages_t * messages, int wh
         if ( message->is_cancelled || message->list == NC_LIST_NONE )
             continue;
         int is_over = why == NC_END_STREAM  ? message->kind == NETCODE_MESSAGE_STREAM && message->receipt == receipt
-                      : why == NC_END_TRIED ? message->serial && message->retries++ >= messages->max_retries
+                      : why == NC_END_TRIED ? message->serial && message->retries++ >= messages->config.max_retries
                                             : message->expires <= messages->now;
         found |= is_over;
         if ( !is_over )
@@ -12419,8 +12417,7 @@ static void nc_message_acked( struct netcode_messages_t * messages, uint32_t han
 /* Has a message that was begun something to send now? */
 static int nc_transfer_sends( const nc_message_t * message )
 {
-    uint32_t end = message->first_fragment + NC_MESSAGES_FRAGMENTS;
-    end = end < message->fragments ? end : message->fragments;
+    uint32_t end = nc_u32_smaller( message->first_fragment + NC_MESSAGES_FRAGMENTS, message->fragments );
     return message->lost_fragments || message->next_fragment != end;
 }
 
@@ -12462,12 +12459,12 @@ static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t han
     uint8_t * state = nc_message_state( message, index );
     if ( message->is_cancelled )
         return;
-    if ( messages->max_retries && ( *state & NC_FRAGMENT_TRIES ) >= messages->max_retries ) {
+    if ( messages->config.max_retries && ( *state & NC_FRAGMENT_TRIES ) >= messages->config.max_retries ) {
         nc_message_give_up( messages, handle );
         return;
     }
 
-    *state = (uint8_t) ( ( *state + ( messages->max_retries != 0 ) ) | NC_FRAGMENT_LOST );
+    *state = (uint8_t) ( ( *state + ( messages->config.max_retries != 0 ) ) | NC_FRAGMENT_LOST );
     message->lost_fragments++;
     nc_transfer_place( messages, message, handle );
 }
@@ -12478,7 +12475,8 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t handle
     nc_message_t * message = nc_message_at( messages, handle );
     if ( --message->packets || message->list != NC_LIST_RELIABLE )
         return;
-    if ( !is_overdue && messages->max_retries && message->retries >= messages->max_retries && !message->is_cancelled ) {
+    if ( !is_overdue && messages->config.max_retries && message->retries >= messages->config.max_retries &&
+         !message->is_cancelled ) {
         nc_message_give_up( messages, handle );
         return;
     }
@@ -12580,9 +12578,9 @@ static void nc_messages_measure( struct netcode_messages_t * messages, double sa
 /* Bytes a second: so many windows in a round trip. */
 static double nc_messages_rate( const struct netcode_messages_t * messages, double windows )
 {
-    if ( messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE )
+    if ( messages->config.congestion == NETCODE_MESSAGES_CONGESTION_NONE )
         return 1e18;
-    if ( messages->congestion == NETCODE_MESSAGES_CONGESTION_FIXED )
+    if ( messages->config.congestion == NETCODE_MESSAGES_CONGESTION_FIXED )
         return messages->fixed_rate;
     double round_trip =
         messages->stats.rtt > 0.0 ? nc_real_larger( messages->stats.rtt, messages->stats.rtt_latest ) : 0.1;
@@ -12600,7 +12598,7 @@ static int nc_messages_are_behind( const struct netcode_messages_t * messages )
 /* Was never more than twice the least rate delivered in the last ten seconds? */
 static int nc_messages_are_slow( const struct netcode_messages_t * messages )
 {
-    return messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE &&
+    return messages->config.congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE &&
            messages->now - messages->controller.fast_time > NC_CONTROLLER_PERIOD;
 }
 
@@ -12695,7 +12693,7 @@ static double nc_controller_growth( const struct netcode_messages_t * messages )
     const nc_controller_t * controller = &messages->controller;
     double part = controller->step / controller->window;
     if ( controller->is_starting ) {
-        int others = messages->large_channels && messages->now - messages->small_time < 0.25;
+        int others = messages->large_count && messages->now - messages->small_time < 0.25;
         return others ? NC_CONTROLLER_BESIDE : controller->window < 128.0 * NETCODE_MAX_PACKET_SIZE ? 4.0 : 2.0;
     }
     return controller->is_shared ? nc_real_larger( part, NC_CONTROLLER_BESIDE ) : part;
@@ -12707,7 +12705,7 @@ static void nc_controller_acked( struct netcode_messages_t * messages, const nc_
     double window = controller->window;
     controller->delivered += sent->bytes;
     nc_controller_count( controller, sent, 0.0 );
-    if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_ADAPTIVE || sent->time <= controller->cut_time ||
+    if ( messages->config.congestion != NETCODE_MESSAGES_CONGESTION_ADAPTIVE || sent->time <= controller->cut_time ||
          controller->draining || !( messages->held_back || messages->in_flight >= window / 2.0 ) )
         return;
 
@@ -12779,11 +12777,6 @@ NC_COLD static void nc_controller_drain( struct netcode_messages_t * messages )
                              : nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
 }
 
-static int nc_controller_waits_long( const nc_controller_t * controller )
-{
-    return controller->wait > 10.0 * NC_CONTROLLER_TARGET;
-}
-
 /*  The round trip is over: what was lost in it, what was delivered in one, and what the link loses while the window
     is held; a part that is more than chance of a hundred packets needs no more time. */
 static void nc_controller_end_round( struct netcode_messages_t * messages )
@@ -12804,7 +12797,7 @@ static void nc_controller_end_round( struct netcode_messages_t * messages )
         controller->settled /= 2.0;
         controller->lost /= 2.0;
     }
-    int is_full = 3 * controller->round_lost > controller->round_samples || nc_controller_waits_long( controller );
+    int is_full = 3 * controller->round_lost > controller->round_samples || controller->wait > NC_CONTROLLER_LONG;
     if ( !nc_messages_are_behind( messages ) )
         controller->full_rounds = is_full ? controller->full_rounds + 1 : 0;
     controller->round_time = messages->now;
@@ -12821,7 +12814,7 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
     uint32_t samples = controller->round_samples;
-    if ( samples < 4 || messages->congestion != NETCODE_MESSAGES_CONGESTION_ADAPTIVE )
+    if ( samples < 4 || messages->config.congestion != NETCODE_MESSAGES_CONGESTION_ADAPTIVE )
         return;
 
     uint32_t chances = controller->is_starting ? samples : 2 * controller->round_ticks;
@@ -12901,10 +12894,8 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
     if ( sent->flags & NC_SENT_IN_FLIGHT ) {
         nc_controller_acked( messages, sent );
         nc_sent_settle( messages, sent );
-        nc_messages_measure_loss( messages, 0.0 );
     } else { /* it was declared lost too early: from now on packets may overtake it by more */
         messages->stats.packets_lost_spuriously++;
-        nc_messages_measure_loss( messages, 0.0 );
         messages->reorder_time = messages->now;
         messages->reorder_seconds = nc_real_smaller( messages->reorder_seconds + messages->stats.rtt_min / 4.0,
                                                      nc_real_larger( messages->stats.rtt, 0.02 ) );
@@ -12912,6 +12903,7 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
             messages->controller.lost -= 1.0;
     }
 
+    nc_messages_measure_loss( messages, 0.0 );
     sent->flags |= NC_SENT_ACKED;
     if ( messages->refused_count && !( sent->flags & NC_SENT_ACKLESS ) )
         nc_messages_confirm_refusals( messages, sent->number );
@@ -13130,17 +13122,6 @@ static uint32_t nc_varint_bytes( uint32_t value )
     return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x200000 ? 3 : 4;
 }
 
-static int nc_build_has_room( const nc_build_t * build, uint32_t bytes )
-{
-    return (size_t) ( build->end - build->at ) >= bytes;
-}
-
-/* May it have another message that has to be remembered? */
-static int nc_build_may_carry( const nc_build_t * build )
-{
-    return build->tracked && build->count < build->most_carried;
-}
-
 /* Remembers that this packet has the message in one piece or its CANCEL, or a fragment of it. */
 static void nc_build_carry( const struct netcode_messages_t * messages, nc_build_t * build, nc_message_t * message,
                             uint32_t handle, uint32_t what )
@@ -13161,23 +13142,17 @@ static uint8_t * nc_put_head( uint8_t * at, const nc_message_t * message, uint32
     return nc_put_number( at, message->order, (int) nc_kind_order_bytes( message->kind ) );
 }
 
-/* The bytes of its frame in front of its data, without the index of a fragment. */
-static uint32_t nc_message_head_bytes( const nc_message_t * message )
-{
-    return 1u + ( message->channel != 0 ) + ( nc_kind_is_reliable( message->kind ) ? 2 : 0 ) +
-           nc_kind_order_bytes( message->kind ) + ( message->fragments ? 4 : nc_varint_bytes( message->bytes ) );
-}
-
 /*  Does it fit into the packet, or its CANCEL, and may it be remembered? Only one fragment is remembered, and the last of
     a message may have so few bytes, 4 at most, that another one would fit behind it. */
 static int nc_build_fits( const nc_build_t * build, const nc_message_t * message )
 {
-    if ( message->is_cancelled )
-        return nc_build_has_room( build, 7 ) && nc_build_may_carry( build );
-    uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 4 : message->bytes;
-    return nc_build_has_room( build, nc_message_head_bytes( message ) + bytes ) &&
-           !( message->fragments && build->flags & NC_SENT_FRAGMENT ) &&
-           ( nc_build_may_carry( build ) || !( nc_kind_is_reliable( message->kind ) || message->receipt ) );
+    int reliable = nc_kind_is_reliable( message->kind ), remember = reliable || message->receipt;
+    uint32_t bytes = 1u + ( message->channel != 0 ) + ( reliable ? 2 : 0 ) + nc_kind_order_bytes( message->kind ) +
+                     ( message->fragments ? 8 + NETCODE_MESSAGES_FRAGMENT_BYTES
+                                          : nc_varint_bytes( message->bytes ) + message->bytes );
+    return build->end - build->at >= (int) ( message->is_cancelled ? 7 : bytes ) &&
+           ( !remember || build->count < build->most_carried ) &&
+           ( message->is_cancelled || !message->fragments || !( build->flags & NC_SENT_FRAGMENT ) );
 }
 
 static void nc_build_message( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle, int remember )
@@ -13195,17 +13170,19 @@ static void nc_build_message( struct netcode_messages_t * messages, nc_build_t *
         nc_build_carry( messages, build, message, handle, 0 );
 }
 
-/*  How far a channel is ahead of the turn of its priority (start-time fair queueing): by what its last message counted at most.
-    What others have sent while it had nothing to send counts for it as one message of its own at most. */
+/*  How far a channel is ahead of the turn of its priority (start-time fair queueing): by what its last message counted,
+    at most. A channel that had nothing to send is behind the turn by one message of its own, at most: what the others
+    have sent meanwhile does not become a debt to it. */
 static int32_t nc_channel_ahead( const struct netcode_messages_t * messages, nc_message_channel_t * channel, int bulk )
 {
-    int32_t most = ( NC_MESSAGES_PROMPT * NETCODE_MAX_PACKET_SIZE + 16 ) * 64, least = -most / channel->weight;
+    int32_t most = ( NC_MESSAGES_PROMPT * NETCODE_MAX_PACKET_SIZE + 16 ) * 64;
     uint32_t turn = messages->channels[channel->first].turn[bulk];
     int32_t ahead = (int32_t) ( channel->served[bulk] - turn );
-    if ( ahead >= least && ahead <= most )
-        return ahead;
-    channel->served[bulk] = turn + (uint32_t) least;
-    return least;
+    if ( ahead > most || (int64_t) ahead * channel->weight < -most ) {
+        ahead = -most / channel->weight;
+        channel->served[bulk] = turn + (uint32_t) ahead;
+    }
+    return ahead;
 }
 
 static void nc_channel_serve( const struct netcode_messages_t * messages, nc_message_channel_t * channel,
@@ -13260,7 +13237,7 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     if ( message->kind != NETCODE_MESSAGE_STREAM )
         memcpy( at, nc_message_data( message ) + offset, bytes );
     else if ( bytes ) { /* last: this function may send messages, which can move this one */
-        const netcode_messages_stream_t * stream = nc_message_stream( message );
+        const netcode_messages_stream_t * stream = (netcode_messages_stream_t *) (void *) nc_message_data( message );
         stream->read_function( stream->context, offset, at, (int) bytes );
     }
 }
@@ -13268,11 +13245,9 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
 NC_COLD static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle )
 {
     nc_message_t * message = nc_message_at( messages, handle );
+    uint32_t cost = nc_transfer_is_known( message ) ? 0 : nc_messages_cost( message->kind, message->bytes );
     *build->at++ = NC_FRAME_CANCEL;
-    build->at = nc_put_number( build->at, message->node.key, 2 );
-    build->at =
-        nc_put_varint( build->at,
-                       nc_transfer_is_known( message ) ? 0 : nc_messages_cost( message->kind, message->bytes ) );
+    build->at = nc_put_varint( nc_put_number( build->at, message->node.key, 2 ), cost );
     build->last = NULL;
     build->asks = 1;
     message->copied = message->is_cancelled == 2 ? message->copied : (uint32_t) messages->next_number;
@@ -13284,26 +13259,22 @@ NC_COLD static void nc_build_cancel( struct netcode_messages_t * messages, nc_bu
 NC_COLD static void nc_build_ranges( const struct netcode_messages_t * messages, nc_build_t * build, uint32_t lowest )
 {
     uint8_t * count = build->at + 1;
-    uint32_t reported = 33, below = 33; /* distances below the newest */
+    uint32_t reported = 33, run = 0; /* a distance below the newest: where the last run ended */
     *build->at = NC_FRAME_ACK_RANGES;
     *count = 0;
     build->at += 2;
 
-    while ( below <= lowest && *count < NC_MESSAGES_RANGES ) { /* only REFUSE is before them: all of them fit */
-        uint32_t first, end;
-        while ( below <= lowest && !nc_messages_had_number( messages, below ) )
-            below++;
-        first = end = below;
-        while ( end <= lowest && nc_messages_had_number( messages, end ) )
-            end++;
-        if ( end == first )
-            break;
-
-        build->at = nc_put_varint( build->at, first - reported );
-        build->at = nc_put_varint( build->at, end - first );
-        reported = below = end;
-        ( *count )++;
-    }
+    /* Only REFUSE is before them: all of them fit. */
+    for ( uint32_t below = 33; below <= lowest + 1 && *count < NC_MESSAGES_RANGES; below++ )
+        if ( below <= lowest && nc_messages_had_number( messages, below ) )
+            run++;
+        else if ( run ) {
+            build->at = nc_put_varint( build->at, below - run - reported );
+            build->at = nc_put_varint( build->at, run );
+            reported = below;
+            run = 0;
+            ( *count )++;
+        }
 
     if ( *count == 0 )
         build->at -= 2;
@@ -13317,10 +13288,9 @@ static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * bu
     if ( messages->unacked != INT64_MAX )
         lowest = newest - (uint32_t) messages->unacked;
     for ( uint32_t i = messages->report_first; i != messages->report_end; i++ )
-        if ( newest - nc_report_at( messages, i )->low > lowest )
-            lowest = newest - nc_report_at( messages, i )->low;
+        lowest = nc_u32_larger( lowest, newest - nc_report_at( messages, i )->low );
     if ( lowest > 32 )
-        nc_build_ranges( messages, build, lowest < NC_MESSAGES_REMEMBERED ? lowest : NC_MESSAGES_REMEMBERED - 1 );
+        nc_build_ranges( messages, build, nc_u32_smaller( lowest, NC_MESSAGES_REMEMBERED - 1 ) );
 }
 
 /* A packet with acks was sent. */
@@ -13384,10 +13354,10 @@ static void nc_build_refusals( const struct netcode_messages_t * messages, nc_bu
     because a side that sends little measures little, and while a queue is so long that it may overflow. */
 static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages )
 {
-    if ( messages->repeats != NETCODE_MESSAGES_REPEATS_ADAPTIVE )
-        return messages->repeats == NETCODE_MESSAGES_REPEATS_ALWAYS ? NC_MESSAGES_REPEATS : 0;
+    if ( messages->config.repeats != NETCODE_MESSAGES_REPEATS_ADAPTIVE )
+        return messages->config.repeats == NETCODE_MESSAGES_REPEATS_ALWAYS ? NC_MESSAGES_REPEATS : 0;
     double loss = nc_real_larger( messages->loss_long, messages->loss_received );
-    int waits = nc_controller_waits_long( &messages->controller );
+    int waits = messages->controller.wait > NC_CONTROLLER_LONG;
     if ( waits && !nc_messages_are_slow( messages ) )
         return NC_MESSAGES_REPEATS_QUEUED;
     if ( loss >= 0.01 || messages->stats.loss_sent >= 0.03 || waits )
@@ -13412,33 +13382,38 @@ static uint32_t nc_message_priority( const struct netcode_messages_t * messages,
     return holds && messages->inherited < priority ? messages->inherited : priority;
 }
 
+/* What holds credit for another priority is before all channels of that. */
+static int32_t nc_message_ahead( const struct netcode_messages_t * messages, const nc_message_t * message, int bulk )
+{
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    return nc_message_priority( messages, message ) != channel->priority ? INT32_MIN
+                                                                         : nc_channel_ahead( messages, channel, bulk );
+}
+
 /*  The message to be sent first of these queues, with messages in one piece or of a few fragments, or with larger ones;
     0: none. In one channel lost messages leave first, then unreliable ones, and the others in the order in which they
-    were queued. What holds credit has the priority of the one that waits for it. */
-static NC_INLINE uint32_t nc_messages_choose( const struct netcode_messages_t * messages,
-                                              const uint32_t masks[NC_QUEUES], int bulk )
+    were queued. What holds credit has the best priority of those that wait for credit, and is first in it. */
+static uint32_t nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[NC_QUEUES],
+                                    int bulk )
 {
-    const nc_message_channel_t * champion = NULL;
     const nc_message_t * first = NULL;
     uint32_t best = 0, least = 0;
-    int32_t first_ahead = 0;
     for ( uint32_t queue = 0; queue < NC_QUEUES; queue++ )
         for ( uint32_t mask = masks[queue] & messages->active[queue]; mask; mask &= mask - 1 ) {
-            nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
-            uint32_t handle = channel->queues[queue].head;
+            uint32_t handle = messages->channels[nc_bits_lowest_of_word( mask )].queues[queue].head;
             const nc_message_t * head = nc_message_at( messages, handle );
             if ( queue == NC_QUEUE_IN_ORDER && nc_message_is_prompt( head ) == bulk )
                 continue;
 
             uint32_t priority = nc_message_priority( messages, head );
-            int32_t ahead = priority != channel->priority ? INT32_MIN : nc_channel_ahead( messages, channel, bulk );
-            if ( !first || priority < least || ( priority == least && ahead < first_ahead ) ||
-                 ( channel == champion && first->list > NC_QUEUE_UNRELIABLE && head->queued < first->queued ) ) {
-                champion = channel;
+            if ( !first || priority < least ||
+                 ( priority == least &&
+                   nc_message_ahead( messages, head, bulk ) < nc_message_ahead( messages, first, bulk ) ) ||
+                 ( head->channel == first->channel && first->list > NC_QUEUE_UNRELIABLE &&
+                   head->queued < first->queued ) ) {
                 first = head;
                 best = handle;
                 least = priority;
-                first_ahead = ahead;
             }
         }
     return best;
@@ -13447,30 +13422,6 @@ static NC_INLINE uint32_t nc_messages_choose( const struct netcode_messages_t * 
 static int nc_message_is_too_large( const struct netcode_messages_t * messages, uint32_t bytes )
 {
     return messages->peer_max_bytes != 0 && bytes > messages->peer_max_bytes;
-}
-
-static int nc_channel_is_missing( const struct netcode_messages_t * messages, int channel )
-{
-    return messages->peer_channels != 0 && channel >= (int) messages->peer_channels;
-}
-
-/* Has this queued message waited too long, or can the other side not take it, which has sent a LIMIT since? */
-static int nc_message_is_over( const struct netcode_messages_t * messages, uint32_t handle )
-{
-    const nc_message_t * message = nc_message_at( messages, handle );
-    return message->expires <= messages->now || nc_message_is_too_large( messages, nc_message_kept( message ) ) ||
-           nc_channel_is_missing( messages, message->channel );
-}
-
-/* An ordered one is never dropped silently: its channel would have a gap. */
-NC_COLD static void nc_message_expire_queued( struct netcode_messages_t * messages, uint32_t handle )
-{
-    const nc_message_t * message = nc_message_at( messages, handle );
-    if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
-        nc_messages_break( messages, nc_channel_is_missing( messages, message->channel )
-                                         ? NETCODE_MESSAGES_REASON_CHANNEL
-                                         : NETCODE_MESSAGES_REASON_TOO_LARGE );
-    nc_message_expire( messages, handle );
 }
 
 /* Would an ordered message be too far ahead of one in fragments that its channel sends? */
@@ -13489,13 +13440,13 @@ static int nc_message_has_credit( struct netcode_messages_t * messages, const nc
 {
     uint32_t kept = handle == messages->claimant ? 0 : messages->claim;
     uint32_t cost = nc_messages_cost( message->kind, message->bytes );
-    if ( !message->fragments && messages->large_count != 0 &&
+    if ( !message->fragments && messages->large_count > messages->stream_count &&
          ( messages->reliable.count + 1 ) * cost <= messages->peer_max_bytes / 32 )
         kept = 0;
     if ( (int32_t) ( messages->credit_limit - messages->credit_spent - cost - kept ) >= 0 )
         return 1;
     uint32_t priority = nc_messages_priority( messages, handle );
-    messages->inherited = priority < messages->inherited ? priority : messages->inherited;
+    messages->inherited = nc_u32_smaller( priority, messages->inherited );
     if ( message->fragments &&
          ( !messages->claimant || priority < nc_messages_priority( messages, messages->claimant ) ) )
         messages->claimant = handle;
@@ -13507,11 +13458,10 @@ static int nc_message_may_start( struct netcode_messages_t * messages, const nc_
 {
     if ( !nc_kind_is_reliable( message->kind ) )
         return 1;
-    if ( message->fragments && messages->peer_max_bytes == 0 && message->kind != NETCODE_MESSAGE_STREAM )
-        return 0; /* the other side would refuse every packet with a part of it */
-    if ( message->kind == NETCODE_MESSAGE_STREAM && messages->streams_to_begin < 1.0 )
-        return 0;
-    if ( !nc_message_has_credit( messages, message, handle ) )
+    /* Until its LIMIT, the other side would refuse every packet with a part of a message in fragments. */
+    int waits = message->kind == NETCODE_MESSAGE_STREAM ? messages->streams_to_begin < 1.0
+                                                        : message->fragments && messages->peer_max_bytes == 0;
+    if ( waits || !nc_message_has_credit( messages, message, handle ) )
         return 0;
     nc_messages_spare_ids( messages );
     return nc_messages_has_id( messages ) && !nc_message_is_far( messages, message );
@@ -13523,7 +13473,7 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
     nc_message_channel_t * channel = &messages->channels[message->channel];
     int is_prompt = nc_message_is_prompt( message );
     double gentle = NC_CONTROLLER_GENTLE * NETCODE_MAX_PACKET_SIZE;
-    if ( messages->controller.is_starting && !is_prompt && !messages->large_channels &&
+    if ( messages->controller.is_starting && !is_prompt && !messages->large_count &&
          messages->now - messages->small_time < 0.25 &&
          messages->controller.window <= NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE )
         messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
@@ -13531,25 +13481,8 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
     nc_message_insert( messages, handle, nc_message_queue( message ), 1 );
     if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
         channel->ordered_count[message->order / 1024 % 4]++;
-    channel->large_count += !is_prompt;
-    messages->large_count += !is_prompt && message->kind != NETCODE_MESSAGE_STREAM;
-    if ( !is_prompt )
-        messages->large_channels |= (uint32_t) 1 << message->channel;
-}
-
-static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t handle )
-{
-    nc_message_t * message = nc_message_at( messages, handle );
-    messages->credit_spent += nc_messages_cost( message->kind, message->bytes );
-    messages->streams_to_begin -= message->kind == NETCODE_MESSAGE_STREAM;
-    nc_bit_set( messages->known_ids, messages->next_id, NC_MESSAGES_IDS, 0 );
-    message->node.key = messages->next_id++ & 0xffff;
-    if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
-        message->order = messages->channels[message->channel].next_order++;
-    if ( message->fragments )
-        nc_transfer_start( messages, handle );
-    else
-        nc_message_insert( messages, handle, NC_LIST_RELIABLE, 0 );
+    messages->large_count += !is_prompt;
+    messages->stream_count += message->kind == NETCODE_MESSAGE_STREAM;
 }
 
 static void nc_message_start( struct netcode_messages_t * messages, uint32_t handle )
@@ -13563,9 +13496,19 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
     message->born = messages->flight;
     message->most_repeats = NC_MESSAGES_REPEATS_QUEUED;
     message->serial = ( messages->last_serial += 2 ) | 1; /* never 0 */
+    if ( !nc_kind_is_reliable( message->kind ) )
+        return;
 
-    if ( nc_kind_is_reliable( message->kind ) )
-        nc_reliable_start( messages, handle );
+    messages->credit_spent += nc_messages_cost( message->kind, message->bytes );
+    messages->streams_to_begin -= message->kind == NETCODE_MESSAGE_STREAM;
+    nc_bit_set( messages->known_ids, messages->next_id, NC_MESSAGES_IDS, 0 );
+    message->node.key = messages->next_id++ & 0xffff;
+    if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
+        message->order = channel->next_order++;
+    if ( message->fragments )
+        nc_transfer_start( messages, handle );
+    else
+        nc_message_insert( messages, handle, NC_LIST_RELIABLE, 0 );
 }
 
 /*  Takes the message that is next of these queues, and begins it, or begins it again. 0: there is none that may be sent,
@@ -13577,8 +13520,11 @@ static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_bu
         nc_message_t * message = nc_message_at( messages, handle );
         int is_begun = message->serial != 0;
         int may_leave = bulk || build->prompt || !message->fragments || message->is_cancelled;
-        if ( !is_begun && nc_message_is_over( messages, handle ) )
-            nc_message_expire_queued( messages, handle );
+        /* It has waited too long, or the other side, which has sent a LIMIT since, can not take it. */
+        int is_over = message->expires <= messages->now || nc_channel_is_missing( messages, message->channel ) ||
+                      nc_message_is_too_large( messages, nc_message_kept( message ) );
+        if ( !is_begun && is_over )
+            nc_message_expire( messages, handle );
         else if ( may_leave && nc_build_fits( build, message ) &&
                   ( is_begun || nc_message_may_start( messages, message, handle ) ) ) {
             if ( !is_begun )
@@ -13630,17 +13576,15 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
 static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * build, int bulk )
 {
     uint32_t handle, flushed = messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES ? UINT32_MAX : 0;
-    uint32_t reliable_ones = build->reliable ? UINT32_MAX : 0, large = bulk && build->bulk ? UINT32_MAX : 0;
+    uint32_t reliable_ones = build->reliable ? UINT32_MAX : 0;
     uint32_t masks[NC_QUEUES] = { reliable_ones,
                                   build->unreliable ? flushed : 0,
                                   build->prompt ? UINT32_MAX : 0,
                                   0,
                                   reliable_ones & flushed,
                                   reliable_ones & flushed };
-    if ( bulk ) {
-        memset( masks, 0, sizeof( masks ) );
-        masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_LARGE] = large;
-    }
+    if ( bulk )
+        memcpy( masks, nc_large_queues, sizeof( masks ) );
 
     while ( ( handle = nc_build_next( messages, build, masks, bulk ) ) != 0 ) {
         nc_message_t * message = nc_message_at( messages, handle );
@@ -13716,8 +13660,8 @@ static void nc_carried_make_space( struct netcode_messages_t * messages )
 
 static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * build, uint8_t * packet )
 {
-    int adaptive = messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE, probe = messages->probe_due;
-    int free_rate = probe || messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE;
+    int adaptive = messages->config.congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE, probe = messages->probe_due;
+    int free_rate = probe || messages->config.congestion == NETCODE_MESSAGES_CONGESTION_NONE;
 
     memset( build, 0, sizeof( *build ) );
     build->start = packet;
@@ -13736,9 +13680,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
         nc_sent_forget_oldest( messages );
     nc_carried_make_space( messages );
     build->tracked = !nc_messages_is_full( messages );
-    build->most_carried = nc_carried_space( messages );
-    if ( build->most_carried > NC_MESSAGES_CARRIED )
-        build->most_carried = NC_MESSAGES_CARRIED;
+    build->most_carried = build->tracked ? nc_u32_smaller( nc_carried_space( messages ), NC_MESSAGES_CARRIED ) : 0;
     double most = NETCODE_MAX_PACKET_SIZE, in_flight = messages->in_flight, window = messages->controller.window;
     int behind = nc_messages_are_behind( messages );
     int within_least = adaptive && messages->least > 0.0 && !( behind && nc_messages_are_slow( messages ) );
@@ -13748,8 +13690,8 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     build->reliable = free_rate || ( behind ? within_least || open : messages->urgent > -most );
     /* While nothing is acknowledged, no fragments leave: a probe's ack reports which were lost. */
     int least = within_least && messages->fragments_in_flight == 0, silent = adaptive && messages->timeouts;
-    build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE || ( ( open || least ) && !silent );
-    int is_shared = messages->large_channels || nc_messages_choose( messages, nc_large_queues, 1 );
+    build->bulk = messages->config.congestion == NETCODE_MESSAGES_CONGESTION_NONE || ( ( open || least ) && !silent );
+    int is_shared = messages->large_count || nc_messages_choose( messages, nc_large_queues, 1 );
     build->prompt = build->reliable && !silent && ( !adaptive || !is_shared || open || least );
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
@@ -13798,7 +13740,7 @@ static void nc_messages_count_number( struct netcode_messages_t * messages )
 
 static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t flags = NC_MESSAGES_VERSION, acks = messages->newest_received >= 0 && !build->is_ackless;
+    uint32_t acks = messages->newest_received >= 0 && !build->is_ackless;
     if ( build->has_long_acks )
         messages->long_acks_time = messages->now;
     if ( build->last ) { /* the last frame: the packet's end is the message's */
@@ -13810,9 +13752,8 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
 
     build->asks |= messages->refused_count != 0 && !build->is_ackless;
     int bytes = (int) ( build->at - build->start ), asks = build->asks && build->tracked;
-    flags |= acks ? NC_MESSAGES_ACK_VALID : 0;
-    flags |= build->delay ? NC_MESSAGES_ACK_DELAY : 0;
-    flags |= asks ? NC_MESSAGES_PLEASE_ACK : 0;
+    int flags = NC_MESSAGES_VERSION | ( acks ? NC_MESSAGES_ACK_VALID : 0 ) |
+                ( build->delay ? NC_MESSAGES_ACK_DELAY : 0 ) | ( asks ? NC_MESSAGES_PLEASE_ACK : 0 );
 
     uint32_t bits = 0;
     for ( uint32_t below = 32; acks && below > 0; below-- )
@@ -13912,20 +13853,12 @@ NC_COLD static void nc_frame_read_control( nc_source_t * source, nc_frame_t * fr
 
 static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uint32_t first )
 {
-    uint32_t channel = first & NC_FRAME_CHANNEL ? 1 : 0, id = nc_kind_is_reliable( frame->kind ) ? 2 : 0;
-    uint32_t order = nc_kind_order_bytes( frame->kind );
-    const uint8_t * at = nc_source_bytes( source, channel + id + order );
-    if ( source->failed )
-        return;
-
-    if ( channel ) {
-        frame->channel = *at++;
+    if ( first & NC_FRAME_CHANNEL ) {
+        frame->channel = (int) nc_source_number( source, 1 );
         source->failed |= frame->channel == 0;
     }
-    if ( id )
-        frame->id = nc_get_u16( at );
-    if ( order )
-        frame->order = nc_get_u16( at + id ) | ( order == 4 ? nc_get_u16( at + 4 ) << 16 : 0 );
+    frame->id = nc_source_number( source, nc_kind_is_reliable( frame->kind ) ? 2 : 0 );
+    frame->order = nc_source_number( source, (int) nc_kind_order_bytes( frame->kind ) );
 
     if ( frame->type == NC_FRAME_IS_FRAGMENT ) {
         frame->bytes = nc_source_number( source, 4 );
@@ -13950,17 +13883,14 @@ static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t *
     uint32_t first = *source->at++;
     memset( frame, 0, sizeof( *frame ) );
     frame->kind = (int) ( first & NC_FRAME_KIND );
-    if ( frame->kind <= NETCODE_MESSAGE_STREAM && first < 0x40 ) {
-        frame->type = first & NC_FRAME_FRAGMENT ? NC_FRAME_IS_FRAGMENT : NC_FRAME_IS_MESSAGE;
+    int is_control = frame->kind > NETCODE_MESSAGE_STREAM || first >= 0x40;
+    frame->type = is_control ? (int) first : first & NC_FRAME_FRAGMENT ? NC_FRAME_IS_FRAGMENT : NC_FRAME_IS_MESSAGE;
+    if ( !is_control )
         nc_frame_read_message( source, frame, first );
-        return;
-    }
-
-    frame->type = (int) first;
-    if ( first != NC_FRAME_ACK_RANGES )
+    else if ( first == NC_FRAME_ACK_RANGES )
+        source->failed |= !nc_frame_read_ranges( source, acks );
+    else
         nc_frame_read_control( source, frame );
-    else if ( !nc_frame_read_ranges( source, acks ) )
-        source->failed = 1;
 }
 
 /* The message of which fragments are missing and that has this id, or 0. */
@@ -14018,15 +13948,15 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
     uint32_t partial = fragment ? nc_partial_find( messages, frame->id ) : 0;
     if ( partial && !nc_frame_fits( nc_arrived_at( messages, partial ), frame ) )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
-    int is_old = !partial && ( frame->known || nc_messages_had( messages, id ) );
-    if ( !is_old && !partial && frame->index >= NC_MESSAGES_FRAGMENTS )
+    if ( !partial && ( frame->known || nc_messages_had( messages, id ) ) )
+        return NETCODE_MESSAGES_DROP_NONE;
+    if ( !partial && frame->index >= NC_MESSAGES_FRAGMENTS )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
-    if ( !is_old &&
-         ( ( !partial && id > messages->newest_id + NC_MESSAGES_IDS ) ||
-           ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
-             (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order ) >= NC_MESSAGES_IDS ) ) )
+    uint16_t ahead = (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order );
+    if ( ( !partial && id > messages->newest_id + NC_MESSAGES_IDS ) ||
+         ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED && ahead >= NC_MESSAGES_IDS ) )
         return NETCODE_MESSAGES_DROP_WINDOW;
-    if ( is_old || nc_order_was_received( messages, frame ) )
+    if ( nc_order_was_received( messages, frame ) )
         return NETCODE_MESSAGES_DROP_NONE;
     if ( !partial )
         plan->cost += nc_messages_cost( kind, frame->bytes );
@@ -14099,26 +14029,20 @@ static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t h
 {
     const nc_arrived_t * arrived = nc_arrived_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[arrived->channel];
-    int outdated = 0;
+    int kind = arrived->kind, reliable = nc_kind_is_reliable( kind );
+    int is_sequenced = kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED || kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED;
+    int64_t * newest = reliable ? &channel->newest_id : &channel->newest_packet;
+    int64_t own = reliable ? arrived->id : number;
 
-    if ( arrived->kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
+    if ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
         nc_arrived_in_order( messages, channel, handle );
-        return;
-    }
-
-    if ( arrived->kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED ) {
-        outdated = number < channel->newest_packet;
-        channel->newest_packet = outdated ? channel->newest_packet : number;
-    } else if ( arrived->kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED ) {
-        outdated = arrived->id < channel->newest_id;
-        channel->newest_id = outdated ? channel->newest_id : arrived->id;
-    }
-
-    if ( outdated ) {
+    else if ( is_sequenced && own < *newest ) {
         messages->stats.messages_outdated++;
         nc_arrived_free( messages, handle );
-    } else
+    } else {
+        *newest = is_sequenced ? own : *newest;
         nc_arrived_ready( messages, handle );
+    }
 }
 
 static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id )
@@ -14158,8 +14082,8 @@ NC_COLD static int nc_stream_accept( struct netcode_messages_t * messages, nc_ar
     stream.tag = arrived->order;
     messages->stream_tokens -= 1.0;
 
-    int is_wanted = messages->accept_stream_function &&
-                    messages->accept_stream_function( messages->accept_stream_context, &stream ) == 1 &&
+    int is_wanted = messages->config.accept_stream_function &&
+                    messages->config.accept_stream_function( messages->config.accept_stream_context, &stream ) == 1 &&
                     stream.write_function;
     kept->context = stream.context;
     kept->write_function = stream.write_function;
@@ -14180,15 +14104,6 @@ NC_COLD static void nc_transfer_close( struct netcode_messages_t * messages, uin
     }
     if ( arrived->kind == NETCODE_MESSAGE_STREAM || !complete )
         nc_arrived_free( messages, handle );
-}
-
-/* The application does not want it: REFUSE is in all packets until one of them is acknowledged. */
-NC_COLD static void nc_stream_refuse( struct netcode_messages_t * messages, uint32_t handle )
-{
-    messages->refused_since[messages->refused_count] = (uint32_t) messages->next_number;
-    messages->refused[messages->refused_count++] = (uint16_t) nc_arrived_at( messages, handle )->node.key;
-    nc_transfer_close( messages, handle, 0 );
-    messages->acks_due += 2;
 }
 
 /* Stores a fragment's data. Returns whether the transfer goes on. */
@@ -14220,8 +14135,11 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
         return;
     }
     if ( ( begins && frame->kind == NETCODE_MESSAGE_STREAM && !nc_stream_accept( messages, arrived ) ) ||
-         !nc_fragment_store( arrived, frame ) ) {
-        nc_stream_refuse( messages, handle );
+         !nc_fragment_store( arrived, frame ) ) { /* REFUSE is in all packets until one of them is acknowledged */
+        messages->refused_since[messages->refused_count] = (uint32_t) messages->next_number;
+        messages->refused[messages->refused_count++] = (uint16_t) frame->id;
+        nc_transfer_close( messages, handle, 0 );
+        messages->acks_due += 2;
         return;
     }
 
@@ -14283,8 +14201,7 @@ NC_COLD static void nc_messages_grant( struct netcode_messages_t * messages, uin
     if ( messages->claimant ) {
         const nc_message_t * claimant = nc_message_at( messages, messages->claimant );
         uint32_t all = nc_messages_cost( claimant->kind, claimant->bytes );
-        messages->claim += more / 2;
-        messages->claim = messages->claim < all ? messages->claim : all;
+        messages->claim = nc_u32_smaller( messages->claim + more / 2, all );
     }
 }
 
@@ -14323,11 +14240,9 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
     acks->bits = nc_source_number( source, 4 );
     acks->valid = ( flags & NC_MESSAGES_ACK_VALID ) != 0;
 
+    /* Limited: a peer could claim a long delay to get a higher rate. */
     if ( flags & NC_MESSAGES_ACK_DELAY )
-        acks->delay =
-            nc_source_number( source, 2 ); /* limited below: a peer could claim a long delay to get a higher rate */
-    if ( acks->delay > NC_MESSAGES_DELAY )
-        acks->delay = NC_MESSAGES_DELAY;
+        acks->delay = nc_u32_smaller( nc_source_number( source, 2 ), NC_MESSAGES_DELAY );
 
     plan->asks = ( flags & NC_MESSAGES_PLEASE_ACK ) != 0;
     if ( !source->failed && ( flags & 0x0f ) != NC_MESSAGES_VERSION )
@@ -14440,9 +14355,8 @@ static uint32_t nc_messages_buffer( int value, uint32_t largest, uint32_t * leas
 {
     uint32_t bytes = nc_or_default( value, 2 * largest + ( largest < 393216 ? 98304 : largest / 4 ) );
     *least = largest + ( largest < 131072 ? largest / 2 : largest < 524288 ? 65536 : largest / 8 );
-    if ( *least < NC_MESSAGES_LEAST_BUFFER )
-        *least = NC_MESSAGES_LEAST_BUFFER;
-    return bytes < *least ? *least : bytes;
+    *least = nc_u32_larger( *least, NC_MESSAGES_LEAST_BUFFER );
+    return nc_u32_larger( bytes, *least );
 }
 
 /* Lays out the one block. 0 if the config is invalid. */
@@ -14452,8 +14366,10 @@ NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t *
     memset( layout, 0, sizeof( *layout ) );
     layout->channels = nc_or_default( config->channels, NETCODE_MESSAGES_CHANNELS );
     uint32_t largest = nc_or_default( config->max_message_bytes, 262144 ), least, least_in;
-    layout->max_send = nc_or_default( config->max_send_message_bytes, largest );
-    layout->max_receive = nc_or_default( config->max_receive_message_bytes, largest );
+    layout->max_send =
+        nc_u32_larger( nc_or_default( config->max_send_message_bytes, largest ), NETCODE_MESSAGES_WHOLE_BYTES );
+    layout->max_receive =
+        nc_u32_larger( nc_or_default( config->max_receive_message_bytes, largest ), NETCODE_MESSAGES_WHOLE_BYTES );
     if ( layout->channels > NETCODE_MESSAGES_CHANNELS || largest > NETCODE_MESSAGES_MAX_BYTES ||
          layout->max_send > NETCODE_MESSAGES_MAX_BYTES || layout->max_receive > NETCODE_MESSAGES_MAX_BYTES ||
          window < NC_MESSAGES_LEAST_WINDOW || window > 4096 || config->max_retries < 0 ||
@@ -14462,10 +14378,6 @@ NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t *
          config->repeats > NETCODE_MESSAGES_REPEATS_NEVER )
         return 0;
 
-    if ( layout->max_send < NETCODE_MESSAGES_WHOLE_BYTES )
-        layout->max_send = NETCODE_MESSAGES_WHOLE_BYTES;
-    if ( layout->max_receive < NETCODE_MESSAGES_WHOLE_BYTES )
-        layout->max_receive = NETCODE_MESSAGES_WHOLE_BYTES;
     layout->in_bytes = nc_messages_buffer( config->receive_buffer_bytes, layout->max_receive, &least_in );
     layout->out_bytes = nc_messages_buffer( config->send_buffer_bytes, layout->max_send, &least );
     if ( layout->out_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES || layout->in_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES )
@@ -14473,16 +14385,14 @@ NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t *
 
     /* What is remembered of packets and ids in flight is a part of the send buffer: by default a tenth of it. */
     if ( config->window_packets <= 0 )
-        window = layout->out_bytes / 512 < 1024 ? layout->out_bytes / 512 : 1024;
+        window = nc_u32_smaller( layout->out_bytes / 512, 1024 );
     for ( layout->window = NC_MESSAGES_LEAST_WINDOW; layout->window < window; )
         layout->window *= 2;
     uint32_t sent_bytes = layout->window * (uint32_t) sizeof( nc_sent_t ), known_bytes = NC_MESSAGES_IDS / 8;
-    layout->carried = NC_MESSAGES_CARRIED_MEAN * layout->window;
-    if ( layout->carried < NC_MESSAGES_CARRIED_LEAST )
-        layout->carried = NC_MESSAGES_CARRIED_LEAST;
+    layout->carried = nc_u32_larger( NC_MESSAGES_CARRIED_MEAN * layout->window, NC_MESSAGES_CARRIED_LEAST );
     uint32_t carried_bytes = layout->carried * (uint32_t) sizeof( nc_carried_t );
     uint32_t all_bytes = sent_bytes + carried_bytes + known_bytes;
-    layout->out_bytes = layout->out_bytes < least + all_bytes ? least : layout->out_bytes - all_bytes;
+    layout->out_bytes = nc_u32_larger( layout->out_bytes, least + all_bytes ) - all_bytes;
 
     layout->channels_at = nc_round_up( sizeof( struct netcode_messages_t ) );
     layout->sent_at = layout->channels_at + nc_round_up( layout->channels * sizeof( nc_message_channel_t ) );
@@ -14549,8 +14459,7 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
 {
     uint8_t * block = (uint8_t *) messages;
     memset( messages, 0, layout->out_at );
-    messages->allocator_context = config->allocator_context;
-    messages->free_function = config->free_function;
+    messages->config = *config;
     messages->channels = (nc_message_channel_t *) (void *) ( block + layout->channels_at );
     messages->sent = (nc_sent_t *) (void *) ( block + layout->sent_at );
     messages->carried = (nc_carried_t *) (void *) ( block + layout->carried_at );
@@ -14561,22 +14470,14 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
     messages->carried_count = layout->carried;
     messages->max_send_bytes = layout->max_send;
     messages->max_receive_bytes = layout->max_receive;
-    messages->accept_stream_function = config->accept_stream_function;
-    messages->accept_stream_context = config->accept_stream_context;
-    messages->max_retries = config->max_retries;
-    messages->congestion = config->congestion;
-    messages->upgrade_large = config->upgrade_large;
-    messages->repeats = config->repeats;
     messages->fixed_rate = nc_or_default( config->bytes_per_second, 125000 );
     messages->least_rate = nc_or_default( config->least_bytes_per_second, 16000 );
     messages->ping_seconds = config->ping_seconds > 0.0   ? config->ping_seconds
                              : config->ping_seconds < 0.0 ? 1e300
                                                           : 1.0;
 
-    uint32_t unpromised = layout->in_bytes / NC_MESSAGES_UNPROMISED_PART, quarter = layout->in_bytes / 4;
-    if ( unpromised < NC_MESSAGES_UNPROMISED )
-        unpromised = NC_MESSAGES_UNPROMISED;
-    messages->credit_window = layout->in_bytes - ( unpromised < quarter ? unpromised : quarter );
+    uint32_t unpromised = nc_u32_larger( layout->in_bytes / NC_MESSAGES_UNPROMISED_PART, NC_MESSAGES_UNPROMISED );
+    messages->credit_window = layout->in_bytes - nc_u32_smaller( unpromised, layout->in_bytes / 4 );
     messages->out.base = block + layout->out_at;
     messages->out.bytes = layout->out_bytes / 8 * 8;
     messages->in.base = block + layout->in_at;
@@ -14630,8 +14531,8 @@ NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages 
         nc_crypto_wipe( messages->in.base, messages->in.high );
         nc_crypto_wipe( messages->out.base, messages->out.high );
     }
-    if ( messages && messages->free_function )
-        messages->free_function( messages->allocator_context, messages );
+    if ( messages && messages->config.free_function )
+        messages->config.free_function( messages->config.allocator_context, messages );
     else
         free( messages );
 }
@@ -14667,14 +14568,6 @@ static int nc_message_is_valid( const struct netcode_messages_t * messages, cons
            !( message->ttl_seconds > 0.0 && kind == NETCODE_MESSAGE_RELIABLE_ORDERED );
 }
 
-/* The reliable kind for an unreliable message that is too large for a packet. */
-static int nc_kind_upgrade( int kind )
-{
-    return kind == NETCODE_MESSAGE_UNRELIABLE             ? NETCODE_MESSAGE_RELIABLE
-           : kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED ? NETCODE_MESSAGE_RELIABLE_SEQUENCED
-                                                          : kind;
-}
-
 /*  Queues a message of so many bytes; the data of a stream's are its functions, and it has a tag. The last 1/32 of the
     buffer is for channels that have less in it than would be free: so one that is filled leaves something to the
     others. */
@@ -14684,13 +14577,15 @@ static int nc_messages_enqueue( struct netcode_messages_t * messages, const stru
     nc_message_channel_t * channel = &messages->channels[message->channel];
     uint32_t kept = (uint32_t) message->bytes;
     uint32_t fragments = nc_fragments_of( message->kind, bytes ), states = nc_fragments_in_flight( fragments );
-    int kind = fragments ? nc_kind_upgrade( message->kind ) : message->kind;
+    int kind = message->kind, is_upgraded = fragments && !nc_kind_is_reliable( kind );
+    if ( is_upgraded )
+        kind = kind == NETCODE_MESSAGE_UNRELIABLE ? NETCODE_MESSAGE_RELIABLE : NETCODE_MESSAGE_RELIABLE_SEQUENCED;
     if ( messages->broken )
         return NETCODE_MESSAGES_BROKEN;
     if ( nc_channel_is_missing( messages, message->channel ) )
         return NETCODE_MESSAGES_NO_CHANNEL;
     if ( kept > messages->max_send_bytes || nc_message_is_too_large( messages, kept ) ||
-         ( kind != message->kind && !messages->upgrade_large ) )
+         ( is_upgraded && !messages->config.upgrade_large ) )
         return NETCODE_MESSAGES_TOO_LARGE;
 
     uint32_t all = (uint32_t) sizeof( nc_message_t ) + kept + states, cost = nc_heap_cost( all );
@@ -14822,8 +14717,8 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
     uint32_t done = message->event == NETCODE_MESSAGES_EVENT_PROGRESS ? message->acked_bytes
                     : message->event == NETCODE_MESSAGES_EVENT_LOST   ? 0
                                                                       : message->bytes;
-    event->bytes = message->bytes < INT32_MAX ? (int) message->bytes : INT32_MAX;
-    event->bytes_done = done < INT32_MAX ? (int) done : INT32_MAX;
+    event->bytes = (int) nc_u32_smaller( message->bytes, INT32_MAX );
+    event->bytes_done = (int) nc_u32_smaller( done, INT32_MAX );
     event->stream_bytes = message->kind == NETCODE_MESSAGE_STREAM ? message->bytes : 0;
     event->stream_bytes_done = message->kind == NETCODE_MESSAGE_STREAM ? done : 0;
 
@@ -14895,8 +14790,9 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
         return reason;
 
     messages->fresh = 1; /* acks and refusals count even if there is no room for messages */
-    for ( int i = 0; plan.refused && i < plan.refused[0]; i++ )
-        nc_stream_refused( messages, nc_get_u16( plan.refused + 1 + 2 * i ) );
+    nc_source_t refused = { plan.refused, source.end, 0 };
+    for ( uint32_t left = plan.refused ? nc_source_number( &refused, 1 ) : 0; left > 0; left-- )
+        nc_stream_refused( messages, nc_source_number( &refused, 2 ) );
     nc_messages_take_acks( messages, &plan.acks );
     if ( reason == NETCODE_MESSAGES_DROP_NO_ROOM )
         return reason;
@@ -14936,7 +14832,8 @@ static int nc_build_packet( struct netcode_messages_t * messages, nc_build_t * b
             nc_build_queues( messages, build, 1 );
         nc_build_queues( messages, build, 0 );
         nc_build_repeats( messages, build );
-        nc_build_queues( messages, build, 1 );
+        if ( build->bulk )
+            nc_build_queues( messages, build, 1 );
         if ( messages->probe_due && !build->asks ) {
             messages->ping_due = 1;
             nc_build_control( messages, build );
@@ -14979,10 +14876,10 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     const uint32_t * active = messages->active;
     int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] ) != 0;
     static const uint32_t reliable[NC_QUEUES] = { UINT32_MAX, 0, UINT32_MAX, 0, UINT32_MAX, UINT32_MAX };
+    /* None is held back: one more such round trip, and they are behind again. */
     if ( nc_messages_are_behind( messages ) &&
          ( build.reliable ? nothing : !nc_messages_choose( messages, reliable, 0 ) ) )
-        messages->controller.full_rounds =
-            3; /* none is held back: one more such round trip, and they are behind again */
+        messages->controller.full_rounds = 3;
     messages->held_back = ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
                           ( !build.reliable && ( waits || active[NC_QUEUE_LOST] ) ) ||
                           ( !build.prompt && active[NC_QUEUE_PROMPT] ) ||
@@ -15026,10 +14923,8 @@ static double nc_messages_loss_received( const struct netcode_messages_t * messa
 {
     uint32_t missing = 0, count = NC_MESSAGES_BLOCK, skips = 2;
     int64_t known = messages->newest_received + 1 - below;
-    if ( known <= 0 )
-        return 0.0;
     if ( known < (int64_t) count ) {
-        count = (uint32_t) known;
+        count = known > 0 ? (uint32_t) known : 0;
         skips = count > NC_MESSAGES_FIRST_SKIP;
     }
 
@@ -15067,7 +14962,7 @@ NC_COLD static void nc_messages_time_out( struct netcode_messages_t * messages )
     messages->timeouts++;
     if ( messages->timeouts < 16 ? messages->timeouts & ( messages->timeouts - 1 ) : messages->timeouts % 16 )
         return; /* tries are further and further apart */
-    if ( messages->max_retries )
+    if ( messages->config.max_retries )
         nc_messages_end( messages, NC_END_TRIED, 0 ); /* without acks nothing is declared lost */
 }
 

@@ -178,16 +178,15 @@ static uint32_t check_tree_of_begun( const struct netcode_messages_t * m, uint32
 
 static void check_transfers( const struct netcode_messages_t * m )
 {
-    uint32_t large[NETCODE_MESSAGES_CHANNELS] = { 0 }, ordered[NETCODE_MESSAGES_CHANNELS] = { 0 }, begun = 0, counted,
-             all = 0;
+    uint32_t ordered[NETCODE_MESSAGES_CHANNELS] = { 0 }, begun = 0, counted, large = 0, streams = 0;
     for ( int i = 0; i < check_block_count; i++ ) {
         const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
         const nc_message_channel_t * channel = &m->channels[message->channel];
         if ( !message->fragments || !message->serial )
             continue;
         begun++;
-        large[message->channel] += !nc_message_is_prompt( message );
-        all += !nc_message_is_prompt( message ) && message->kind != NETCODE_MESSAGE_STREAM;
+        large += !nc_message_is_prompt( message );
+        streams += message->kind == NETCODE_MESSAGE_STREAM;
         ordered[message->channel] += message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED;
         if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
             CHECK_LE( (uint16_t) ( channel->next_order - message->order ), NC_MESSAGES_IDS );
@@ -197,10 +196,9 @@ static void check_transfers( const struct netcode_messages_t * m )
     for ( int i = 0; i < m->channel_count; i++ ) {
         const uint16_t * counts = m->channels[i].ordered_count;
         counted = (uint32_t) counts[0] + counts[1] + counts[2] + counts[3];
-        CHECK( large[i] == m->channels[i].large_count && ordered[i] == counted );
-        CHECK_EQ( m->large_channels >> i & 1, large[i] != 0 );
+        CHECK_EQ( ordered[i], counted );
     }
-    CHECK_EQ( m->large_count, all );
+    CHECK( m->large_count == large && m->stream_count == streams );
     CHECK_EQ( check_tree_of_begun( m, m->begun, 0, 0 ), begun );
 }
 
@@ -557,7 +555,7 @@ static void sender_send( struct netcode_messages_t * m, int channel, int kind, i
 /* The rate lets nothing go, until messages_let_go. */
 static void messages_hold( struct netcode_messages_t * m )
 {
-    m->congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
+    m->config.congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
     m->fixed_rate = 0.0;
     m->paced = m->urgent = -NETCODE_MAX_PACKET_SIZE;
 }

@@ -101,7 +101,7 @@ TEST( messages_guarantee_no_cliff_in_number )
     flow.kind = NETCODE_MESSAGE_RELIABLE;
     flow.bytes = 1300;
     link_open( &link, &config, 1, 0.15, 0.0 );
-    link.ends[0]->congestion = NETCODE_MESSAGES_CONGESTION_NONE;
+    link.ends[0]->config.congestion = NETCODE_MESSAGES_CONGESTION_NONE;
     for ( int k = 0; k < 120; k++ )
         link_tick( &link );
     for ( int k = 0; k < 300; k++ )

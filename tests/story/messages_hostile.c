@@ -351,7 +351,7 @@ static void victim_live( struct victim_t * v )
     message.receipt = (uint64_t) test_random_below( 2 );
     if ( test_random_below( 3 ) == 0 )
         netcode_messages_send_message( v->m, &message );
-    if ( test_random_below( 6 ) == 0 && v->m->accept_stream_function ) {
+    if ( test_random_below( 6 ) == 0 && v->m->config.accept_stream_function ) {
         static const uint32_t sizes[] = { 0, 1, 5000, UINT32_MAX };
         struct netcode_messages_stream_t stream;
         memset( &stream, 0, sizeof( stream ) );

@@ -142,8 +142,8 @@ static void model_open( struct model_t * o, const struct netcode_messages_config
         o->link.ways[i].jitter = 0.03;
         o->link.ways[i].doubles = 0.05;
         way->items = (struct model_item_t *) calloc( (size_t) limit, sizeof( *way->items ) );
-        o->link.ends[!i]->accept_stream_function = model_stream_accept;
-        o->link.ends[!i]->accept_stream_context = way;
+        o->link.ends[!i]->config.accept_stream_function = model_stream_accept;
+        o->link.ends[!i]->config.accept_stream_context = way;
         for ( int k = 0; k < MODEL_CHANNELS; k++ )
             way->expected[k] = way->last[k] = way->newest[k][0] = way->newest[k][1] = way->final[k] = MODEL_NONE;
     }
@@ -757,7 +757,8 @@ TEST( messages_a_sender_does_not_run_away )
     CHECK_EQ( m->next_id, 4096 );
     netcode_messages_destroy( m );
     m = netcode_messages_create( NULL, 0.0 );
-    m->congestion = NETCODE_MESSAGES_CONGESTION_NONE; /* all that this link loses is one message: no window fits that */
+    m->config.congestion =
+        NETCODE_MESSAGES_CONGESTION_NONE; /* all that this link loses is one message: no window fits that */
     far_run( m, 3000, NETCODE_MESSAGE_RELIABLE, 1200, -2 );
     CHECK_EQ( m->next_id, 4096 );
     netcode_messages_destroy( m );

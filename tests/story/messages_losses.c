@@ -185,7 +185,7 @@ TEST( messages_what_was_taken_back_is_not_repeated )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
     struct seen_t seen;
-    m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
+    m->config.repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.005, 0 );
     sender_tick( m, 0.0, &seen );
     sender_tick( m, 0.01, &seen );
@@ -414,7 +414,7 @@ TEST( messages_acked_and_then_lost )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
     struct seen_t seen;
-    m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
+    m->config.repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
     sender_tick( m, 0.0, &seen );
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
@@ -436,7 +436,7 @@ TEST( messages_another_copy_may_arrive )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
     struct seen_t seen;
-    m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
+    m->config.repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
     sender_tick( m, 0.0, &seen );
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
@@ -527,7 +527,7 @@ TEST( messages_a_handle_that_was_used_before )
     for ( int acked = 0; acked < 2; acked++ ) {
         struct netcode_messages_t * m = sender_open( 16, 1, 0 );
         struct seen_t seen;
-        m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
+        m->config.repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 1 );
         sender_tick( m, 0.0, &seen ); /* packet 0 */
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 100, 0.0, 0 );
@@ -537,7 +537,7 @@ TEST( messages_a_handle_that_was_used_before )
         sender_acks( m, 0, 0 );
         CHECK_EQ( sender_event( m ), 10 + NETCODE_MESSAGES_EVENT_ACKED );
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 30, 0.0, 2 );
-        m->repeats = NETCODE_MESSAGES_REPEATS_NEVER;
+        m->config.repeats = NETCODE_MESSAGES_REPEATS_NEVER;
         sender_tick( m, 0.02, &seen ); /* packet 2 */
         CHECK_EQ( m->reliable.tail, handle );
         if ( acked )
@@ -597,7 +597,7 @@ TEST( messages_given_up_and_there )
     for ( int packet = 0; packet < 4; packet++ ) {
         struct netcode_messages_t * m = sender_open( 16, 2, 0 );
         struct seen_t seen;
-        m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
+        m->config.repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, packet == 3 ? 200 : 10, 0.05, 7 );
         for ( int i = 0; i < 3; i++ ) { /* a small one is in all three, a large one in the first */
             sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, 5, 0.0, 0 );
@@ -654,7 +654,7 @@ TEST( messages_what_can_not_be_remembered_waits )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
     struct seen_t seen;
-    m->repeats = NETCODE_MESSAGES_REPEATS_NEVER;
+    m->config.repeats = NETCODE_MESSAGES_REPEATS_NEVER;
     m->stats.rtt = 0.1;
     m->peer_delay = 0.0;
     m->carried_count = 64;
@@ -705,7 +705,7 @@ TEST( messages_repeats_ride_along )
         struct netcode_messages_t * m = sender_open( 16, 1, 0 );
         struct seen_t seen;
         int repeated = -5; /* all that left, but each message for the first time */
-        m->repeats = rows[row].mode;
+        m->config.repeats = rows[row].mode;
         m->loss_long = rows[row].loss;
         for ( int flight = 0; flight < 5; flight++ ) {
             char text[8] = "";
@@ -749,7 +749,7 @@ TEST( messages_repeats_by_the_losses_of_what_arrives )
         CHECK_EQ( nc_messages_repeats( m ), 0 );
         netcode_messages_update( m, 0.25 );
         CHECK_EQ( nc_messages_repeats( m ), rows[row].repeats );
-        m->repeats = NETCODE_MESSAGES_REPEATS_NEVER;
+        m->config.repeats = NETCODE_MESSAGES_REPEATS_NEVER;
         CHECK_EQ( nc_messages_repeats( m ), 0 );
         sender_close( m );
     }
@@ -761,7 +761,7 @@ TEST( messages_repeats_of_what_is_given_up )
 {
     struct netcode_messages_t * m = sender_open( 16, 2, 0 );
     struct seen_t seen;
-    m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
+    m->config.repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 600, 0.0, 0 );
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 700, 0.0, 0 );
     CHECK_EQ( messages_drain( m, 0.0 ), 2 );
@@ -783,7 +783,7 @@ TEST( messages_repeats_need_company )
     for ( int mode = NETCODE_MESSAGES_REPEATS_ADAPTIVE; mode <= NETCODE_MESSAGES_REPEATS_NEVER; mode++ ) {
         struct netcode_messages_t * m = sender_open( 64, 2, 0 );
         struct seen_t seen;
-        m->repeats = mode;
+        m->config.repeats = mode;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
         sender_tick( m, 0.0, &seen );
         sender_silence( m, 0.01 );
@@ -816,7 +816,7 @@ TEST( messages_lost_ones_are_sent_again_twice )
     for ( int row = 0; row < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); row++ ) {
         struct netcode_messages_t * m = sender_open( 64, 2, 0 );
         struct seen_t seen;
-        m->repeats = rows[row].mode;
+        m->config.repeats = rows[row].mode;
         m->loss_long = rows[row].loss;
         m->stats.loss_sent = rows[row].loss < 0.0 ? -1.0 : 0.0;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, rows[row].bytes, 0.0, 7 );
@@ -854,7 +854,7 @@ TEST( messages_sent_again_and_then_something_else )
     for ( int way = 0; way < 4; way++ ) {
         struct netcode_messages_t * m = sender_open( 64, 2, 0 );
         struct seen_t seen;
-        m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
+        m->config.repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.015, 7 );
         sender_tick( m, 0.0, &seen );
         sender_lose( m, 0 );

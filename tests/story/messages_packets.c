@@ -127,7 +127,7 @@ TEST( messages_what_was_held_back )
     for ( int i = 0; i < 9; i++ ) {
         struct netcode_messages_t * m = sender_open( 16, 0, 0 );
         struct seen_t seen;
-        m->large_channels = (uint32_t) i == 0;
+        m->large_count = (uint32_t) i == 0;
         if ( rows[i].bytes )
             sender_send( m, 0, rows[i].kind, rows[i].bytes, 0.0, 0 );
         netcode_messages_update( m, 0.0 );
@@ -139,7 +139,7 @@ TEST( messages_what_was_held_back )
         if ( !CHECK_EQ( m->held_back, rows[i].held ) ||
              !CHECK_EQ( m->stats.messages_sent, rows[i].bytes && !rows[i].held ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
-        m->large_channels = 0;
+        m->large_count = 0;
         netcode_messages_destroy( m );
     }
 }

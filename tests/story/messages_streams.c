@@ -181,7 +181,7 @@ TEST( messages_streams_are_refused )
             streams.ends[2].stop_after = way == 2 ? 1 : way == 3 ? 7 : 0;
             streams.ends[2].no_write = way == 4;
             if ( way == 0 )
-                link.ends[1]->accept_stream_function = NULL;
+                link.ends[1]->config.accept_stream_function = NULL;
             CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
             for ( int i = 0; i < 600; i++ ) {
                 link_tick( &link );

@@ -526,7 +526,7 @@ TEST( messages_large_ones_do_not_wait_for_a_stream )
     config.weights[2] = 3;
     link_open( &link, &config, 1, 0.02, 0.0 );
     struct netcode_messages_stream_t stream = stream_of( 1, 0, UINT32_MAX );
-    link.ends[0]->congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
+    link.ends[0]->config.congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
     link.ends[0]->fixed_rate = 120000.0;
     CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
     for ( int i = 0; i < 420; i++ ) {

@@ -239,7 +239,7 @@ TEST( messages_windows_grow )
         struct netcode_messages_t * m = numbers_running( rows[i].congestion );
         nc_sent_t sent = numbers_sent( rows[i].sent, 600 );
         m->held_back = rows[i].held;
-        m->large_channels = (uint32_t) (uint32_t) rows[i].transfers;
+        m->large_count = (uint32_t) (uint32_t) rows[i].transfers;
         m->small_time = rows[i].small_time;
         m->in_flight = rows[i].in_flight;
         m->controller.is_starting = rows[i].starting;
@@ -255,7 +255,7 @@ TEST( messages_windows_grow )
             test_fail( __FILE__, __LINE__, "row %d", i );
         NUMBERS_SAME( m->controller.delivered, 600.0 );
         NUMBERS_SAME( m->controller.settled, rows[i].sent > 50.0 ? 1.0 : 0.0 );
-        m->large_channels = 0;
+        m->large_count = 0;
         netcode_messages_destroy( m );
     }
 }
@@ -638,14 +638,14 @@ TEST( messages_repeats_follow_losses )
     CHECK_EQ( nc_messages_repeats( m ), 1 ); /* at first */
     m->controller.fast_time = m->now;
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
-        m->repeats = rows[i].choice;
+        m->config.repeats = rows[i].choice;
         m->loss_long = rows[i].loss;
         m->stats.loss_sent = rows[i].lately;
         m->controller.wait = rows[i].wait;
         if ( !CHECK_EQ( nc_messages_repeats( m ), rows[i].repeats ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
     }
-    m->repeats = 0; /* a slow link's queue is of its own packets */
+    m->config.repeats = 0; /* a slow link's queue is of its own packets */
     m->loss_long = m->stats.loss_sent = 0.0;
     m->controller.fast_time = m->now - 10.1;
     CHECK_EQ( nc_messages_repeats( m ), 2 );
@@ -1127,7 +1127,7 @@ TEST( messages_deadlines_of_each_rate )
     m->urgent = 100.0;
     deadline_is( m, 10.02 );
     m = deadline_open( -1.0 ); /* in a long silence small ones leave at the least rate */
-    m->congestion = NETCODE_MESSAGES_CONGESTION_ADAPTIVE;
+    m->config.congestion = NETCODE_MESSAGES_CONGESTION_ADAPTIVE;
     netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 1 );
     m->least_rate = 100.0;
     m->timeouts = 17;
@@ -1135,7 +1135,7 @@ TEST( messages_deadlines_of_each_rate )
     deadline_is( m, 10.1 );
     m = deadline_open(
         -1.0 ); /* more are sent than the path carries: they leave within the window, or at the least rate */
-    m->congestion = NETCODE_MESSAGES_CONGESTION_ADAPTIVE;
+    m->config.congestion = NETCODE_MESSAGES_CONGESTION_ADAPTIVE;
     m->controller.full_rounds = 4;
     netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 1 );
     m->fresh = 0;
