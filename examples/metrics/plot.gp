@@ -38,8 +38,8 @@ do for [kind in "svg png"] {
     set ylabel 'round trip, ms'; c = 2; k = 18; f = 1.0
     @draw_both
     unset key
-    set ylabel 'jitter, ms'; c = 5; k = 21
-    @draw_both
+    set ylabel 'jitter, ms'; c = 5
+    @draw
     set ylabel 'loss received, %'; c = 8; k = 20
     @draw_both
     set xlabel 'seconds'
@@ -54,8 +54,8 @@ set table out.'/drawn.txt'
 f = 1.0
 c = 2; k = 18
 @draw_both
-c = 5; k = 21
-@draw_both
+c = 5
+@draw
 c = 8; k = 20
 @draw_both
 c = 10; f = 0.001

@@ -57,7 +57,7 @@ static void write_header( void )
     printf( "seconds,rtt_ms,rtt_latest_ms,rtt_variation_ms,jitter_ms,ping_ms,loss_sent_percent,loss_received_percent,"
             "sent_bytes_per_second,received_bytes_per_second,packets_sent,packets_received,packets_lost,"
             "packets_lost_spuriously,messages_sent,messages_received,reliable_retries_total,core_rtt_ms,"
-            "core_rtt_lowest_ms,core_loss_percent,core_jitter_ms,core_packets_lost,core_packets_reordered,rebinds\n" );
+            "core_rtt_lowest_ms,core_loss_percent,core_packets_lost,core_packets_reordered,rebinds\n" );
 }
 
 /* Throughput is what the client's own counters say since the last line, keep-alives too. */
@@ -76,10 +76,9 @@ static void write_line( struct app_t * app, double now )
             (unsigned long long) stats.packets_received, (unsigned long long) stats.packets_lost,
             (unsigned long long) stats.packets_lost_spuriously, (unsigned long long) stats.messages_sent,
             (unsigned long long) stats.messages_received, (unsigned long long) stats.reliable_retries_total );
-    printf( "%.3f,%.3f,%.3f,%.3f,%llu,%llu,%llu\n", client.round_trip_seconds * 1e3,
-            client.round_trip_lowest_seconds * 1e3, client.loss_share * 1e2, client.jitter_seconds * 1e3,
-            (unsigned long long) client.packets_lost, (unsigned long long) client.packets_reordered,
-            (unsigned long long) client.rebinds );
+    printf( "%.3f,%.3f,%.3f,%llu,%llu,%llu\n", client.round_trip_seconds * 1e3, client.round_trip_lowest_seconds * 1e3,
+            client.loss_share * 1e2, (unsigned long long) client.packets_lost,
+            (unsigned long long) client.packets_reordered, (unsigned long long) client.rebinds );
     fflush( stdout );
     app->last_line = now;
     app->last_sent = client.bytes_sent;

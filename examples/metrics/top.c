@@ -563,10 +563,6 @@ static void show_paths( struct screen_t * screen, const struct app_t * app )
     put( screen, 42, PLAIN, "99%% %s", quantile( b, app, "netcode_server_round_trip_seconds", 0.99 ) );
     put( screen, 60, PLAIN, "%s moved", amount( c, value_of( app, "netcode_server_moves_total" ), 0 ) );
     next_row( screen, 1 );
-    put( screen, 12, PLAIN, "jitter" );
-    put( screen, 24, PLAIN, "half %s", quantile( a, app, "netcode_server_jitter_seconds", 0.5 ) );
-    put( screen, 42, PLAIN, "99%% %s", quantile( b, app, "netcode_server_jitter_seconds", 0.99 ) );
-    next_row( screen, 1 );
     put( screen, 12, PLAIN, "loss" );
     put( screen, 24, PLAIN, "half %s", quantile_as( a, app, loss, 0.5, percent ) );
     put( screen, 42, PLAIN, "99%% %s", quantile_as( b, app, loss, 0.99, percent ) );

@@ -5,7 +5,6 @@
 Messages and the core measure each for itself, and both are compared with the relay. The core's loss: packets lost of those that have left
 its window, within 1 percentage point of what the relay lost of all. Its round trip: the mean of what the relay delays both ways and a tick,
 as each side waits half a tick for its next update on average; within 2 ms and a tick, as a path of one length waits as long each time.
-Its jitter: at most what RFC 3550 makes of the relay's, a third of it, and 2 ms and a tick.
 
 Each network is held against what was injected into it, and against the other's numbers, where the same checks must fail."""
 import csv
@@ -26,7 +25,7 @@ SECONDS = 20
 TICK_MS = 1000 / 60
 MARGIN_MS = 15  # for a machine that has other things to do
 NETWORKS = {"bad": dict(LOSS=3, DELAY=50, JITTER=25, SEED=1), "worse": dict(LOSS=10, DELAY=20, JITTER=0, SEED=2)}
-PANELS = ((("rtt_ms", "core_rtt_ms"), 1.0), (("jitter_ms", "core_jitter_ms"), 1.0), (("loss_received_percent", "core_loss_percent"), 1.0),
+PANELS = ((("rtt_ms", "core_rtt_ms"), 1.0), (("jitter_ms",), 1.0), (("loss_received_percent", "core_loss_percent"), 1.0),
           (("received_bytes_per_second",), 0.001))
 CORE_WINDOW = 320  # packets after which one that did not arrive is lost
 RED, BLUE = (214, 39, 40), (31, 119, 180)
@@ -157,8 +156,6 @@ def faults_of(rows, network, relay):
     rtt = statistics.median(row["core_rtt_ms"] for row in rows if row["core_rtt_ms"] > 0)
     if abs(rtt - (2 * delay + jitter + TICK_MS)) > TICK_MS + 2:
         faults.append("round trip in the core %.1f ms" % rtt)
-    if statistics.median(row["core_jitter_ms"] for row in rows) > jitter / 3 + TICK_MS + 2:
-        faults.append("jitter in the core")
     throughput = statistics.mean(row["received_bytes_per_second"] for row in rows)
     if abs(throughput / (relay["to_client"]["bytes_passed"] / last["seconds"]) - 1) > 0.1:
         faults.append("throughput %.0f bytes a second" % throughput)
@@ -208,8 +205,6 @@ def main():
     check("held against the other network the same checks fail", len(crossed) >= 6, crossed)
     jitter = {name: statistics.median(row["jitter_ms"] for row in data[name]["bad"]) for name in NETWORKS}
     check("jitter is measured where there is some: %.1f ms and %.1f ms" % (jitter["bad"], jitter["worse"]), 1 < jitter["bad"] < 20 and jitter["worse"] < jitter["bad"], jitter)
-    core = {name: statistics.median(row["core_jitter_ms"] for row in data[name]["bad"]) for name in NETWORKS}
-    check("so is the core's: %.1f ms and %.1f ms" % (core["bad"], core["worse"]), core["bad"] > 0.5 and core["worse"] < core["bad"], core)
     test_picture(os.path.join(folder, "bad", "network.png"))
     with open(os.path.join(folder, "bad", "network.svg")) as file:
         check("network.svg is one picture, with what the network was", file.read().count("3 % loss and 50 ms") == 1)
