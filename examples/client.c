@@ -368,11 +368,10 @@ static void print_path( const struct app_t * app )
 {
     struct netcode_client_stats_t stats;
     netcode_client_stats( app->client, &stats );
-    say( app,
-         "path round_trip_ms=%.3f lowest=%.3f loss=%.4f jitter_ms=%.3f packets_lost=%llu reordered=%llu rebinds=%llu",
+    say( app, "path round_trip_ms=%.3f lowest=%.3f loss=%.4f packets_lost=%llu reordered=%llu rebinds=%llu",
          stats.round_trip_seconds * 1000.0, stats.round_trip_lowest_seconds * 1000.0, stats.loss_share,
-         stats.jitter_seconds * 1000.0, (unsigned long long) stats.packets_lost,
-         (unsigned long long) stats.packets_reordered, (unsigned long long) stats.rebinds );
+         (unsigned long long) stats.packets_lost, (unsigned long long) stats.packets_reordered,
+         (unsigned long long) stats.rebinds );
 }
 
 static void print_summary( struct app_t * app )

@@ -174,8 +174,7 @@ static inline void arena_client_start_command_clock( struct arena_client_t * cli
     client->command = client->time * ARENA_HZ + client->arrival + client->ahead;
 }
 
-/*  A snapshot of this tick has come. Its jitter is measured here, as snapshots have their tick in them: the library's is
-    that of all payloads, and a server that also sends shots and news sends them at uneven intervals. */
+/* A snapshot of this tick has come. Snapshots have their tick in them, so their jitter can be measured. */
 static inline void arena_client_arrived( struct arena_client_t * client, uint32_t tick, int margin )
 {
     double off = (double) tick - ( client->time * ARENA_HZ + client->arrival );

@@ -260,7 +260,6 @@ static value_t method_report( struct peer_t * peer, int count, value_t ** argume
 #define METHOD_SET_LINK( dictionary, stats )                                                       \
     do {                                                                                           \
         value_set( dictionary, "round_trip_seconds", value_real( ( stats ).round_trip_seconds ) ); \
-        value_set( dictionary, "jitter_seconds", value_real( ( stats ).jitter_seconds ) );         \
         value_set( dictionary, "loss", value_real( ( stats ).loss_share ) );                       \
         value_set( dictionary, "packets_lost", value_int( (int64_t) ( stats ).packets_lost ) );    \
     } while ( 0 )

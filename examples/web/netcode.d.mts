@@ -113,7 +113,6 @@ export interface Stats {
     packetsLost: number;
     packetsReordered: number;
     lossShare: number;
-    jitter: number;
     packetsQueued: number;
     messages?: MessageStats;
     transport: TransportCounters | object | null;

@@ -57,7 +57,6 @@ const STATS = [
     'packetsLost',
     'packetsReordered',
     'lossShare',
-    'jitter',
     'packetsQueued',
 ];
 const MESSAGE_STATS = [

@@ -245,7 +245,6 @@ EMSCRIPTEN_KEEPALIVE double * netcode_wasm_stats( void )
     *number++ = (double) stats.packets_lost;
     *number++ = (double) stats.packets_reordered;
     *number++ = stats.loss_share;
-    *number++ = stats.jitter_seconds;
     *number++ = (double) stats.packets_queued;
     if ( app.messages ) {
         struct netcode_messages_stats_t messages;

@@ -12,8 +12,8 @@
 
     The clients call netcode_client_rebind on SIGUSR1, and print "connected" when all are. The server writes "moved ID" to its standard error
     for each move, and "answered ID" when the client has read a payload that was sent there. At its end each process prints what it counted,
-    and a line for each client. In it, rtt and jitter are the library's, transit and uneven what came of payloads that carry the time at
-    which they were sent: all four are means over the same time. The private key is of no use elsewhere. */
+    and a line for each client. In it, rtt and share are the library's, transit what came of payloads that carry the time at which they
+    were sent: all three are means over the same time. The private key is of no use elsewhere. */
 
 #if !defined( _DEFAULT_SOURCE )
 #define _DEFAULT_SOURCE 1
@@ -23,7 +23,6 @@
 #include "netcode.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,12 +46,11 @@ struct arrival_t {
     double time;
 };
 
-/*  What became of the payloads from one peer. A sender that is late counts as uneven here, as it does for the library, which does not know
-    either when a payload was sent. */
+/* What became of the payloads from one peer. */
 struct measure_t {
-    double first_time, last_time, last_number, missing; /* numbers between those that came */
-    double transits, unevens;                           /* sums, in seconds */
-    double round_trips, jitters;                        /* the same of the library */
+    double first_time, last_number, missing; /* numbers between those that came */
+    double transits;                         /* a sum, in seconds */
+    double round_trips;                      /* the same of the library */
     double loss_shares;
     uint64_t payloads;
 };
@@ -130,39 +128,33 @@ static int payload_read( const uint8_t * data, int bytes, uint64_t client_id, ui
     return memcmp( expected, data, PAYLOAD_BYTES ) == 0;
 }
 
-/*  `period`: seconds between two payloads. True where the library's figures shall be read and given to measure_library: at each payload,
-    as its jitter fades within sixteen. */
-static int measure_payload( struct measure_t * it, const uint64_t words[WORDS], double period, double now )
+/* True where the library's figures shall be read and given to measure_library: at each payload, after the first seconds. */
+static int measure_payload( struct measure_t * it, const uint64_t words[WORDS], double now )
 {
-    double number = (double) words[AT_NUMBER],
-           uneven = fabs( now - it->last_time - ( number - it->last_number ) * period );
+    double number = (double) words[AT_NUMBER];
     if ( it->first_time == 0.0 )
         it->first_time = now;
     else
         it->missing += number - it->last_number - 1.0;
-    it->last_time = now;
     it->last_number = number;
     if ( now - it->first_time < WARM_UP_SECONDS )
         return 0;
     it->transits += now - (double) words[AT_SENT_NS] * 1e-9;
-    it->unevens += uneven;
     it->payloads++;
     return 1;
 }
 
-static void measure_library( struct measure_t * it, double round_trip, double jitter, double loss_share )
+static void measure_library( struct measure_t * it, double round_trip, double loss_share )
 {
     it->round_trips += round_trip;
-    it->jitters += jitter;
     it->loss_shares += loss_share;
 }
 
 static void measure_print( const struct measure_t * it )
 {
     double payloads = it->payloads ? (double) it->payloads : 1.0;
-    printf( " rtt=%.6f jitter=%.6f share=%.6f transit=%.6f uneven=%.6f missing=%.0f\n", it->round_trips / payloads,
-            it->jitters / payloads, it->loss_shares / payloads, it->transits / payloads, it->unevens / payloads,
-            it->missing );
+    printf( " rtt=%.6f share=%.6f transit=%.6f missing=%.0f\n", it->round_trips / payloads, it->loss_shares / payloads,
+            it->transits / payloads, it->missing );
 }
 
 static int write_record( const char * path )
@@ -208,9 +200,9 @@ static void server_read( const struct options_t * options, struct netcode_server
         int good = ( id == event.client_id || id == 0 ) && /* 0: it has left meanwhile */
                    payload_read( event.data, event.bytes, event.client_id, words );
         wrong += (uint64_t) !good;
-        if ( good && measure_payload( &heard[event.client_index], words, options->every / options->hz, now ) ) {
+        if ( good && measure_payload( &heard[event.client_index], words, now ) ) {
             netcode_server_client_stats( server, event.client_index, &one );
-            measure_library( &heard[event.client_index], one.round_trip_seconds, one.jitter_seconds, one.loss_share );
+            measure_library( &heard[event.client_index], one.round_trip_seconds, one.loss_share );
         }
         if ( good && moved_at[event.client_index] && words[AT_HEARD] >= moved_at[event.client_index] ) {
             moved_at[event.client_index] = 0;
@@ -334,9 +326,9 @@ static void guest_tick( const struct options_t * options, struct guest_t * guest
         int good =
             payload_read( packet, bytes, guest->id, words ) && ( words[AT_HEARD] == guest->id || words[AT_HEARD] == 0 );
         wrong += (uint64_t) !good;
-        if ( good && measure_payload( &guest->heard, words, options->every / options->hz, now ) ) {
+        if ( good && measure_payload( &guest->heard, words, now ) ) {
             netcode_client_stats( guest->client, &it );
-            measure_library( &guest->heard, it.round_trip_seconds, it.jitter_seconds, it.loss_share );
+            measure_library( &guest->heard, it.round_trip_seconds, it.loss_share );
         }
         guest->last_read = words[AT_NUMBER];
         note_arrival( guest->id, now );

@@ -472,11 +472,10 @@ def part_statistics():
 
     def show():
         for side, figures in sides.items():
-            errors = {"rtt": [], "jitter": [], "loss": [], "share": []}
+            errors = {"rtt": [], "loss": [], "share": []}
             for identity, it in figures.items():
                 own = network["to_client" if side == "client" else "to_server"][identity]
                 errors["rtt"].append(1000 * (it["rtt"] - sides["client"][identity]["transit"] - sides["server"][identity]["transit"]))
-                errors["jitter"].append(1000 * (it["jitter"] - it["uneven"]))
                 errors["loss"].append(100 * (it["lost"] / (it["lost"] + it["received"]) - own["lost"] / own["packets"]))
                 errors["share"].append(100 * (it["share"] - own["lost"] / own["packets"]))
             what = "statistics of the %s less what became of payloads" % side
@@ -484,20 +483,18 @@ def part_statistics():
             median = statistics.median(errors["rtt"])
             text = "median %+.2f, from %+.2f to %+.2f" % (median, min(errors["rtt"]), max(errors["rtt"]))
             row("%s: round trip, ms" % what, text, "median within 2", abs(median) <= 2)
-            for name, unit, most in (("jitter", "ms", 0.5), ("loss", "points", 1)):
-                text = "mean %+.2f, from %+.2f to %+.2f" % (statistics.mean(errors[name]), min(errors[name]), max(errors[name]))
-                row("%s: %s, %s" % (what, name, unit), text, "each within %g" % most, max(map(abs, errors[name])) <= most)
+            text = "mean %+.2f, from %+.2f to %+.2f" % (statistics.mean(errors["loss"]), min(errors["loss"]), max(errors["loss"]))
+            row("%s: loss, points" % what, text, "each within 1", max(map(abs, errors["loss"])) <= 1)
             # Each is of 256 packets, of which 5 % are lost: one by one they are off by 1.4 points by chance (their standard deviation), so
             # all of a run's are in the mean.
             mean = statistics.mean(errors["share"])
             row("%s: loss_share, points" % what, "mean %+.2f of %d clients" % (mean, len(figures)), "within 0.25", abs(mean) <= 0.25)
         some = network["to_client"].values()
-        text = "%.1f ms one way, jitter %.2f ms, loss %.2f %%; what became of payloads there: %.1f ms, %.2f ms" % (
+        text = "%.1f ms one way, jitter %.2f ms, loss %.2f %%; what became of payloads there: %.1f ms" % (
             1000 * statistics.mean(it["delay"] for it in some),
             1000 * statistics.mean(it["jitter"] for it in some),
             100 * statistics.mean(it["lost"] / it["packets"] for it in some),
             1000 * statistics.mean(it["transit"] for it in sides["client"].values()),
-            1000 * statistics.mean(it["uneven"] for it in sides["client"].values()),
         )
         print("       what the network did to clients: " + text, flush=True)
 
