@@ -555,10 +555,10 @@
     How good is the link? Once a second, client and server put a probe into a keep-alive: 8 bytes in place of the slot's
     numbers, which other peers ignore once connected. The other side returns it at once. netcode_client_stats and
     netcode_server_client_stats have the round trip (smoothed, lowest, variation), the packets that were lost and
-    reordered on their way here, the share that was lost of the last 256, and the jitter of payloads. A round trip is
-    measured from update to update: at 60 Hz it is up to 33 ms longer than the network's. It stays 0 with peers that do
-    not answer. Where keep-alives are sent anyway, a probe takes the place of one; beside payloads, probes and their
-    echoes are 62 bytes a second in each direction.
+    reordered on their way here, and the share that was lost of the last 256. A round trip is measured from update to
+    update: at 60 Hz it is up to 33 ms longer than the network's. It stays 0 with peers that do not answer. Where
+    keep-alives are sent anyway, a probe takes the place of one; beside payloads, probes and their echoes are 62 bytes a
+    second in each direction.
 
     With roaming in the server's config, a connected client whose address changes stays connected: a phone that goes from
     Wi-Fi to cellular, a NAT that forgets its mapping or gives another port. Clients of this library have nothing to
@@ -1188,10 +1188,7 @@ struct netcode_client_stats_t {
     uint64_t packets_lost;
     uint64_t packets_reordered; /* those that arrived after a newer one */
     double loss_share;          /* 0 to 1, of the last 256 that left the window */
-    /*  of the server's payloads, as in RFC 3550, section 6.4.1. They do not carry the time at which they were sent: it is
-        right where they are sent at even intervals, one or all of a tick together */
-    double jitter_seconds;
-    uint64_t rebinds; /* times that the socket took a fresh local address: see netcode_client_rebind */
+    uint64_t rebinds;           /* times that the socket took a fresh local address: see netcode_client_rebind */
 };
 
 /* Counts since the server was created, of all clients. Fields that a client has too are described there. */
@@ -1250,7 +1247,6 @@ struct netcode_server_client_stats_t {
     uint64_t packets_lost;
     uint64_t packets_reordered;
     double loss_share;
-    double jitter_seconds;
     uint64_t moves; /* times that its address changed */
 };
 
@@ -2123,12 +2119,6 @@ enum nc_limit_t {
     NC_PROBE_ANSWER_BURST =
         4, /* probes of the other side that are answered at once, then one each NC_PROBE_ANSWER_MS */
     NC_PROBE_ANSWER_MS = 50,
-    NC_JITTER_STEPS = 64,    /* payloads over which their interval is measured, */
-    NC_JITTER_FEW_STEPS = 4, /* or these, at first */
-    NC_JITTER_ONE = 64,      /* one payload in an update, as a number with a fraction */
-    NC_JITTER_OTHERS = 2,    /* beside it that count */
-    NC_JITTER_PAUSE_MS = 90, /* since the last payload: with a keep-alive then, its sender pauses */
-    NC_JITTER_GAP_MS = 1000,
     NC_CLIENT_REBIND_MS = 1000, /* of silence, and between two rebinds of a client by itself */
     NC_PATH_CANDIDATES = 3,     /* addresses of a client that are being validated */
     NC_PATH_ENDS_MS = 2000,     /* without a newer packet a candidate ends */
@@ -6807,78 +6797,7 @@ static int nc_probe_end( nc_probe_t * probe, uint64_t value, double now )
     return 0;
 }
 
-/*  ---- jitter: RFC 3550, section 6.4.1, on received payloads ----
-They do not carry the time at which they were sent, so that is inferred from their sequences: at a steady interval, which
-is measured over 64 of them. Where several are sent at a time, those that arrive in one update count as one. A pause of the
-sender, in which it sends keep-alives, is no jitter. */
-
-typedef struct {
-    double time; /* of the last payload */
-    double anchor_time;
-    uint32_t sequence; /* of the last payload; the low bits are enough for differences */
-    float interval;    /* seconds for each sequence; 0: not measured over NC_JITTER_STEPS yet */
-    float jitter;
-    int16_t steps;  /* since the anchor, from which the interval is measured */
-    uint8_t group;  /* how many arrive in one update, smoothed, in NC_JITTER_ONE: are they sent several at a time? */
-    uint8_t others; /* that arrived in the last one's update, after the first; no more than NC_JITTER_OTHERS count */
-} nc_jitter_t;
-
-static void nc_jitter_begin( nc_jitter_t * it, double now, uint32_t sequence )
-{
-    it->time = it->anchor_time = now;
-    it->sequence = sequence;
-    it->steps = 0;
-    it->interval = 0.0f;
-}
-
-static NC_INLINE void nc_jitter_payload( nc_jitter_t * it, double now, uint32_t sequence )
-{
-    float seconds = (float) ( now - it->time );
-    int32_t step = (int32_t) ( sequence - it->sequence ), steps = it->steps;
-    if ( seconds > (float) nc_seconds( NC_JITTER_GAP_MS ) || step > NC_JITTER_STEPS || step < -NC_JITTER_STEPS ) {
-        nc_jitter_begin( it, now, sequence );
-        return;
-    }
-    if ( seconds > 0.0f ) {
-        it->group = (uint8_t) ( it->group + ( ( it->others + 1 ) * NC_JITTER_ONE - it->group ) / 8 );
-        it->others = 0;
-    } else {
-        it->others = (uint8_t) ( it->others + ( it->others < NC_JITTER_OTHERS ) );
-        if ( it->group > NC_JITTER_ONE * 3 / 2 )
-            return;
-    }
-
-    steps += step;
-    float interval = it->interval;
-    if ( steps >= NC_JITTER_STEPS || ( steps >= NC_JITTER_FEW_STEPS && !( interval > 0.0f ) ) )
-        interval = (float) ( ( now - it->anchor_time ) / steps );
-    if ( steps >= NC_JITTER_STEPS ) {
-        it->interval = interval;
-        it->anchor_time = now;
-        steps = 0;
-    }
-
-    it->time = now;
-    it->sequence = sequence;
-    it->steps = (int16_t) steps;
-    if ( !( interval > 0.0f ) )
-        return;
-    float error = seconds - (float) step * interval;
-    if ( step > 1 && error < interval * -0.5f && it->jitter < interval * 0.5f )
-        error += interval; /* a keep-alive has one of the sequences */
-    it->jitter += ( ( error < 0.0f ? -error : error ) - it->jitter ) / 16.0f;
-}
-
-/*  A keep-alive between payloads has a sequence, but is not sent at their interval; where no payloads are sent, the next
-    one begins anew. */
-static void nc_jitter_keep_alive( nc_jitter_t * it, double now )
-{
-    it->steps--;
-    if ( now - it->time > nc_seconds( NC_JITTER_PAUSE_MS ) )
-        it->time = -2.0 * nc_seconds( NC_JITTER_GAP_MS );
-}
-
-/* Fills what both kinds of statistics have of one peer's packets. `peer` has probe, replay and jitter. */
+/* Fills what both kinds of statistics have of one peer's packets. `peer` has probe and replay. */
 #define NC_ENDPOINT_PATH_STATS( stats, peer )                                         \
     do {                                                                              \
         ( stats )->round_trip_seconds = (double) ( peer )->probe.round_trip;          \
@@ -6887,7 +6806,6 @@ static void nc_jitter_keep_alive( nc_jitter_t * it, double now )
         ( stats )->packets_lost = ( peer )->replay.lost;                              \
         ( stats )->packets_reordered = ( peer )->replay.reordered;                    \
         ( stats )->loss_share = nc_replay_loss_share( &( peer )->replay );            \
-        ( stats )->jitter_seconds = (double) ( peer )->jitter.jitter;                 \
     } while ( 0 )
 
 /* Fills what both stats structs have: first the counters, then fields of the same names at different offsets. */
@@ -7023,7 +6941,6 @@ struct netcode_client_t {
     int server_index;
     nc_replay_t replay;
     nc_probe_t probe;
-    nc_jitter_t jitter;
     int unanswered; /* probes since the last that came back; far below 0 until one does, as some servers answer none */
     uint64_t challenge_sequence;
     uint8_t challenge[NC_CHALLENGE_BYTES];
@@ -7144,7 +7061,6 @@ static void nc_client_enter( struct netcode_client_t * client, int state )
         nc_inbox_open( &client->inbox, 0, client->session, 0 );
         nc_probe_init( &client->probe, client->base.clock.now );
         client->unanswered = INT32_MIN / 2;
-        memset( &client->jitter, 0, sizeof( client->jitter ) );
     }
 
     nc_client_check( client );
@@ -7227,7 +7143,6 @@ static void nc_client_on_keep_alive( struct netcode_client_t * client, const nc_
     uint32_t max_clients = nc_load_u32( body + 4 );
     client->silence_time = client->base.clock.now;
     if ( client->state == NC_STATE( CONNECTED ) ) { /* its numbers are not used again */
-        nc_jitter_keep_alive( &client->jitter, client->base.clock.now );
         nc_client_on_probe( client, body );
         return;
     }
@@ -7248,7 +7163,6 @@ static int nc_client_on_payload( struct netcode_client_t * client, const nc_pack
 {
     nc_buffer_t what = { client->session, 0, packet->sequence, 0, (uint32_t) packet->body_bytes };
     client->silence_time = client->base.clock.now;
-    nc_jitter_payload( &client->jitter, client->base.clock.now, (uint32_t) packet->sequence );
     return nc_arrival_queue( arrival, &client->inbox, what );
 }
 
@@ -8959,7 +8873,6 @@ typedef struct {
     uint64_t packets_dropped;
 
     nc_replay_t replay;
-    nc_jitter_t jitter;
     nc_probe_t probe;
 } nc_slot_t;
 
@@ -9610,7 +9523,6 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
 {
     nc_slot_t * slot = &server->memory.slots[index];
     const nc_packet_t * packet = &arrival->as.packet;
-    nc_jitter_payload( &slot->jitter, server->base.clock.now, (uint32_t) packet->sequence );
     nc_buffer_t what = { slot->session, slot->client_id, packet->sequence, index, (uint32_t) packet->body_bytes };
     int reason = nc_arrival_queue( arrival, &server->memory.inbox, what );
     if ( reason != NETCODE_DROP_NONE )
@@ -9677,7 +9589,6 @@ static NC_INLINE int nc_server_read( struct netcode_server_t * server, uint32_t 
     slot->confirmed = 1;
     if ( packet->type == NETCODE_PACKET_PAYLOAD )
         return nc_server_on_payload( server, index, arrival );
-    nc_jitter_keep_alive( &slot->jitter, server->base.clock.now );
     nc_server_on_probe( server, index, arrival );
     return NETCODE_DROP_NONE;
 }

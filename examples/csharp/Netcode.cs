@@ -841,8 +841,6 @@ namespace NetcodeH
         public ulong PacketsReordered;
         /// <summary>0 to 1, of the last 256 packets that left the window.</summary>
         public double LossShare;
-        /// <summary>Of payloads that the server sends at even intervals, as in RFC 3550.</summary>
-        public double JitterSeconds;
         /// <summary>Times that the socket took a fresh local address.</summary>
         public ulong Rebinds;
 
@@ -961,7 +959,6 @@ namespace NetcodeH
         public ulong PacketsLost;
         public ulong PacketsReordered;
         public double LossShare;
-        public double JitterSeconds;
         /// <summary>Times that its address changed.</summary>
         public ulong Moves;
 
@@ -4115,7 +4112,7 @@ namespace NetcodeH
         internal const int MessagesDropReasons = 13;
 
         // Of the layout of all structs here, where pointers have 64 bits: netcode_csharp_layout of the library that fits.
-        internal const ulong Layout64 = 0x233cdd9b0c493b29;
+        internal const ulong Layout64 = 0x9902dc57c72b96d9;
 
         // A library of another layout is refused here, before a byte of it is read or written. Where pointers have 32 bits there are several
         // layouts, and the version alone is compared.

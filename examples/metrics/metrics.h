@@ -272,13 +272,6 @@ static inline void metrics_histogram_init_round_trips( struct metrics_histogram_
     metrics_histogram_init( histogram, bounds, (int) ( sizeof( bounds ) / sizeof( bounds[0] ) ) );
 }
 
-/* For jitter: 1 ms to half a second. */
-static inline void metrics_histogram_init_jitters( struct metrics_histogram_t * histogram )
-{
-    static const double bounds[] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5 };
-    metrics_histogram_init( histogram, bounds, (int) ( sizeof( bounds ) / sizeof( bounds[0] ) ) );
-}
-
 /* For shares of packets that were lost: none to a half. */
 static inline void metrics_histogram_init_losses( struct metrics_histogram_t * histogram )
 {
@@ -392,7 +385,6 @@ static inline void metrics_drops( struct metrics_text_t * text, const char * nam
     X( counter, packets_lost_total, packets_lost, "The server's packets that did not arrive." ) \
     X( counter, packets_reordered_total, packets_reordered, "The server's packets that came behind a newer one." ) \
     X( gauge, loss_ratio, loss_share, "Lost ones of the server's last packets, 0 to 1." ) \
-    X( gauge, jitter_seconds, jitter_seconds, "How unevenly the server's payloads arrive." ) \
     X( counter, rebinds_total, rebinds, "Times that the socket took a fresh local address." )
 
 #define METRICS_SERVER_LIST( X ) \
@@ -443,20 +435,19 @@ static inline void metrics_server( struct metrics_text_t * text, const struct ne
 }
 
 /*  How the packets of a server's clients fare: each client's figures, each time that this is written. Clients in the same
-    process have no path; a round trip or a jitter of 0 was not measured.
+    process have no path; a round trip of 0 was not measured.
 
         struct metrics_paths_t paths;
         metrics_paths_init( &paths );
         each second, behind metrics_server:
             metrics_paths( &text, &paths, server ); */
 struct metrics_paths_t {
-    struct metrics_histogram_t round_trips, jitters, losses;
+    struct metrics_histogram_t round_trips, losses;
 };
 
 static inline void metrics_paths_init( struct metrics_paths_t * paths )
 {
     metrics_histogram_init_round_trips( &paths->round_trips );
-    metrics_histogram_init_jitters( &paths->jitters );
     metrics_histogram_init_losses( &paths->losses );
 }
 
@@ -470,14 +461,10 @@ static inline void metrics_paths( struct metrics_text_t * text, struct metrics_p
             continue;
         if ( stats.round_trip_seconds > 0.0 )
             metrics_observe( &paths->round_trips, stats.round_trip_seconds );
-        if ( stats.jitter_seconds > 0.0 )
-            metrics_observe( &paths->jitters, stats.jitter_seconds );
         metrics_observe( &paths->losses, stats.loss_share );
     }
     metrics_histogram( text, "netcode_server_round_trip_seconds", &paths->round_trips,
                        "Each client's smoothed round trip, each time that this was written." );
-    metrics_histogram( text, "netcode_server_jitter_seconds", &paths->jitters,
-                       "How unevenly each client's payloads arrive, each time that this was written." );
     metrics_histogram( text, "netcode_server_loss_ratio", &paths->losses,
                        "Lost ones of each client's last packets, 0 to 1, each time that this was written." );
 }

@@ -401,7 +401,7 @@ _TROUBLES = (
 _PATH = (
     (c_double, "round_trip_seconds round_trip_lowest_seconds round_trip_variation_seconds"),
     (c_uint64, "packets_lost packets_reordered"),
-    (c_double, "loss_share jitter_seconds"),
+    (c_double, "loss_share"),
 )
 _ClientStats = _struct(
     "netcode_client_stats_t", *_COUNTS, (c_uint64, "disconnects"), *_TROUBLES, *_PATH, (c_uint64, "rebinds")
@@ -1170,7 +1170,6 @@ class ClientStats(_PeerStats):
     packets_lost: int
     packets_reordered: int
     loss_share: float
-    jitter_seconds: float
     rebinds: int
 
 
@@ -1217,7 +1216,6 @@ class ServerClientStats:
     packets_lost: int
     packets_reordered: int
     loss_share: float
-    jitter_seconds: float
     moves: int
 
 

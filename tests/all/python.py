@@ -708,7 +708,7 @@ def check_numbers(n, server, client, echoes):
     same(set(theirs.disconnects), set(n.DisconnectReason))
     same((slot.session, slot.client_id, slot.loopback), (server.client_session(0), 2**63 + 7, False))
     holds(slot.confirmed is True and slot.seconds_connected > 0 and slot.bytes_received > 2502, repr(slot))
-    same(server.client_stats(1), n.ServerClientStats(*[0] * 7, 0.0, 0.0, 0, False, False, 0.0, 0.0, 0.0, 0, 0, 0.0, 0.0, 0))
+    same(server.client_stats(1), n.ServerClientStats(*[0] * 7, 0.0, 0.0, 0, False, False, 0.0, 0.0, 0.0, 0, 0, 0.0, 0))
     report = client.report()
     same((report.state, len(report.servers), report.server_index), (n.ClientState.CONNECTED, 1, 0))
     same((report.servers[0].address, report.servers[0].challenged), (client.server_address, True))
@@ -2567,7 +2567,7 @@ FAULTS = (
     ("netcode.py", "status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)", "False", "keys"),
     ("netcode.py", "        if raw.type == _EVENT_MOVED:\n", "        if False:\n", "roaming"),
     ("netcode.py", "old._raw, new._raw, int(bool(at_rebind))", "old._raw, new._raw, 0", "roaming"),
-    ("netcode.py", '(c_double, "loss_share jitter_seconds")', '(c_double, "jitter_seconds loss_share")', "the compiler's"),
+    ("netcode.py", '(c_uint64, "packets_lost packets_reordered")', '(c_uint64, "packets_reordered packets_lost")', "the compiler's"),
     ("netcode.py", '(c_int, "slots clients pending consumed")', '(c_double, "slots clients pending consumed")', "the compiler's"),
     ("backend.py", "            if seconds:\n", "            if False:\n", "limits"),
     ("backend.py", "            and not server.is_silent()\n", "", "limits"),

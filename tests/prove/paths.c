@@ -1,5 +1,5 @@
-/*  Proofs of paths: the index of slots by sequence, the candidates of a slot, and what is measured of a path: probes and
-    jitter. Run: tests/prove/run.sh paths
+/*  Proofs of paths: the index of slots by sequence, the candidates of a slot, and the probes that measure a path.
+    Run: tests/prove/run.sh paths
 
     For tables and addresses, which have their proofs (prove_table, prove_address_canonical), and for what opens packets
     stand functions that do what these proofs say: FUNCTION=answer_... in proofs.list. */
@@ -421,50 +421,4 @@ void prove_probe_begin( void )
     CLAIM( !nc_probe_is_due( &probe, now, 0 ) && !nc_probe_is_due( &probe, now, 1 ) );
     nc_probe_init( &probe, now );
     CLAIM( probe.values[0] == 0 && probe.values[1] == 0 && is_probe( &probe ) && probe.answers == before.answers );
-}
-
-/* ---- jitter ---- */
-
-enum { MOST_GROUP = ( NC_JITTER_OTHERS + 1 ) * NC_JITTER_ONE };
-
-/* Times of the clock, but for a pause, and what follows from them: 2^51 s for an interval, which are less than 2^58 s of jitter. */
-static int is_jitter( const nc_jitter_t * it, double now )
-{
-    int good = it->time >= -2.0 && it->time <= now && it->anchor_time >= 0.0 && it->anchor_time <= now;
-    good = good && it->interval >= 0.0f && it->interval <= 2251800887427072.0f;
-    good = good && it->jitter >= 0.0f && it->jitter <= 288230376151711744.0f;
-    return good && it->group <= MOST_GROUP && it->others <= NC_JITTER_OTHERS;
-}
-
-static nc_jitter_t any_jitter( void )
-{
-    nc_jitter_t it;
-    it.time = any_double();
-    it.anchor_time = any_double();
-    it.sequence = any_u32();
-    it.interval = (float) any_double();
-    it.jitter = (float) any_double();
-    it.steps = (int16_t) any_u16();
-    it.group = any_u8();
-    it.others = any_u8();
-    return it;
-}
-
-void prove_jitter_payload( void )
-{
-    double now = any_time( 0.0, LAST_TIME );
-    nc_jitter_t it = any_jitter();
-    uint32_t sequence_low = any_u32();
-    GIVEN( is_jitter( &it, now ) );
-    nc_jitter_payload( &it, now, sequence_low );
-    CLAIM( is_jitter( &it, now ) );
-}
-
-void prove_jitter_keep_alive( void )
-{
-    double now = any_time( 0.0, LAST_TIME );
-    nc_jitter_t it = any_jitter();
-    GIVEN( is_jitter( &it, now ) && it.steps > INT16_MIN ); /* so many keep-alives and no payload take an hour */
-    nc_jitter_keep_alive( &it, now );
-    CLAIM( is_jitter( &it, now ) );
 }
