@@ -2097,6 +2097,7 @@ enum nc_limit_t {
     NC_POOL_MOST = 4096,  /* or more by NC_POOL_LEAST_PER_SLOT */
     NC_BIND_TRIES = 8,
     NC_SEND_TRIES = 3,
+    NC_SOCKET_REFUSALS = 3, /* failures in a row of an optional system call, after which it is not made any more */
     NC_COST_CHEAP = 1,
     NC_COST_OPEN = 3,     /* in addition, a decryption */
     NC_COST_REQUEST = 15, /* in addition, a private key that a request is tried with */
@@ -2380,6 +2381,7 @@ typedef struct {
     long tv_nsec;
 } nc_timespec_t;
 int nc_clock_gettime( int clock, nc_timespec_t * now ) __asm__( "clock_gettime" );
+int nc_nanosleep( const nc_timespec_t * wait, nc_timespec_t * left ) __asm__( "nanosleep" );
 #elif !defined( CLOCK_MONOTONIC ) /* on 32 bits, symbols differ in their type of time */
 #error "headers before netcode.h hide the monotonic clock: include netcode.h first, or define _GNU_SOURCE before all"
 #endif
@@ -2445,14 +2447,20 @@ NETCODE_API double netcode_time( void )
 
 NETCODE_API void netcode_sleep( double seconds )
 {
-    struct timeval wait;
     if ( !( seconds > 0.0 ) || !nc_number_is_finite( seconds ) )
         return;
     if ( seconds > 1e6 )
         seconds = 1e6;
-    wait.tv_sec = (time_t) seconds;
-    wait.tv_usec = (suseconds_t) ( ( seconds - (double) wait.tv_sec ) * 1e6 );
+    long whole = (long) seconds;
+#if defined( __linux__ ) && defined( __LP64__ )
+    nc_timespec_t wait = { whole, (long) ( ( seconds - (double) whole ) * 1e9 ) };
+    nc_nanosleep( &wait, NULL );
+#else
+    struct timeval wait;
+    wait.tv_sec = (time_t) whole;
+    wait.tv_usec = (suseconds_t) ( ( seconds - (double) whole ) * 1e6 );
     select( 0, NULL, NULL, NULL, &wait );
+#endif
 }
 
 NETCODE_API double netcode_time( void )
@@ -4964,12 +4972,18 @@ static struct netcode_socket_info_t nc_socket_info( const struct netcode_socket_
     return info;
 }
 
+/* Where nothing can wait for a datagram. */
+static void nc_socket_sleep( double seconds )
+{
+    netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+}
+
 static void nc_socket_wait( const struct netcode_socket_t * socket, double seconds )
 {
     if ( socket->wait )
         socket->wait( socket->context, seconds );
     else
-        netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+        nc_socket_sleep( seconds );
 }
 
 /* Logs the requested buffer sizes, and those that the system granted. */
@@ -5053,14 +5067,21 @@ enum {
     NC_SOCKET_UDP_SEGMENT = 103
 };
 
+/* A system call that is not everywhere: it has worked; how often it has failed in a row; it is not made any more. */
+typedef struct {
+    int works, failures, is_refused;
+} nc_socket_call_t;
+
 typedef struct {
     nc_allocator_t allocator;
     nc_socket_handle_t handles[2];
     struct netcode_address_t bound[2];
     uint64_t kernel_drops[2];
+    uint32_t handle_drops[2]; /* what the system last said of this handle */
     int count;
-    int turn;    /* which handle is read first: both are served in turn */
-    int drained; /* a bit for each handle that the last receive has emptied: if all, the next one need not read */
+    int turn;                            /* which handle is read first: both are served in turn */
+    int fails;                           /* the last receive had errors alone */
+    nc_socket_call_t receiving, sending; /* recvmmsg and sendmmsg */
     int reports_errors;
     int screens;  /* the kernel_filter is on */
     int segments; /* the system can split one large send into datagrams of one size (GSO) */
@@ -5168,8 +5189,7 @@ static int nc_socket_judge( int error )
 #endif
 }
 
-/*  The receive calls below share one contract: 1 or more entries filled, 0 for no datagram, a negative
-    nc_socket_verdict_t otherwise. */
+/*  The receive calls below share one contract: so many entries filled, 0 for no datagram, or -1 and the system's error. */
 
 #if defined( NC_SOCKET_LINUX )
 
@@ -5178,13 +5198,14 @@ static void nc_socket_read_drops( nc_socket_udp_t * udp, int which, struct msghd
 {
     for ( struct cmsghdr * control = CMSG_FIRSTHDR( header ); control; control = CMSG_NXTHDR( header, control ) )
         if ( control->cmsg_level == SOL_SOCKET && control->cmsg_type == SO_RXQ_OVFL ) {
-            uint32_t drops; /* counted in 32 bits */
+            uint32_t drops; /* of this handle, counted in 32 bits */
             memcpy( &drops, CMSG_DATA( control ), sizeof( drops ) );
-            udp->kernel_drops[which] += drops - (uint32_t) udp->kernel_drops[which];
+            udp->kernel_drops[which] += drops - udp->handle_drops[which];
+            udp->handle_drops[which] = drops;
         }
 }
 
-static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
+static int nc_socket_receive_batch( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
 {
     nc_socket_message_t headers[NC_RECEIVE_BATCH];
     struct iovec vectors[NC_RECEIVE_BATCH];
@@ -5239,45 +5260,88 @@ static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct
 
 #else
 
-static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
-{
-    struct sockaddr_storage from;
-    nc_socket_length_t from_bytes = (nc_socket_length_t) sizeof( from );
-    (void) count;
-    memset( &from, 0, sizeof( from ) );
-#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
-    datagrams->bytes = recvfrom( udp->handles[which], (char *) datagrams->data, datagrams->capacity, 0,
-                                 (struct sockaddr *) &from, &from_bytes );
-    datagrams->status = NETCODE_DATAGRAM_OK;
-#else
-    { /* recvmsg and not recvfrom: only it reports that a datagram was truncated */
-        struct iovec vector;
-        struct msghdr header;
-
-        memset( &header, 0, sizeof( header ) );
-        vector.iov_base = datagrams->data;
-        vector.iov_len = (size_t) datagrams->capacity;
-        header.msg_iov = &vector;
-        header.msg_iovlen = 1;
-        header.msg_name = &from;
-        header.msg_namelen = from_bytes;
-
-        datagrams->bytes = (int) recvmsg( udp->handles[which], &header, 0 );
-        datagrams->status = header.msg_flags & MSG_TRUNC ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
-    }
-#endif
-
-    if ( datagrams->bytes < 0 )
-        return -1;
-    nc_socket_from_system( &datagrams->address, &from );
-    return 1;
-}
-
 static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagram )
 {
     (void) udp;
     (void) which;
     (void) datagram;
+}
+
+#endif
+
+/* By a call that every system has. */
+static int nc_socket_receive_one( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagram )
+{
+    struct sockaddr_storage from;
+    nc_socket_length_t from_bytes = (nc_socket_length_t) sizeof( from );
+    memset( &from, 0, sizeof( from ) );
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+    datagram->bytes = recvfrom( udp->handles[which], (char *) datagram->data, datagram->capacity, 0,
+                                (struct sockaddr *) &from, &from_bytes );
+    datagram->status = NETCODE_DATAGRAM_OK;
+#else
+    struct iovec vector; /* recvmsg and not recvfrom: only it reports that a datagram was truncated */
+    struct msghdr header;
+    memset( &header, 0, sizeof( header ) );
+    vector.iov_base = datagram->data;
+    vector.iov_len = (size_t) datagram->capacity;
+    header.msg_iov = &vector;
+    header.msg_iovlen = 1;
+    header.msg_name = &from;
+    header.msg_namelen = from_bytes;
+#if defined( NC_SOCKET_LINUX )
+    uint64_t control[( CMSG_SPACE( sizeof( uint32_t ) ) + 7 ) / 8]; /* aligned for a control header */
+    header.msg_control = control;
+    header.msg_controllen = sizeof( control );
+#endif
+    datagram->bytes = (int) recvmsg( udp->handles[which], &header, 0 );
+    datagram->status = header.msg_flags & MSG_TRUNC ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
+#if defined( NC_SOCKET_LINUX )
+    if ( datagram->bytes >= 0 )
+        nc_socket_read_drops( udp, which, &header );
+#endif
+#endif
+
+    if ( datagram->bytes < 0 )
+        return -1;
+    nc_socket_from_system( &datagram->address, &from );
+    return 1;
+}
+
+#if defined( NC_SOCKET_LINUX )
+
+/*  What became of a call that takes many datagrams. Sandboxes and old systems refuse it: then the call for one is used
+    instead, from the third failure in a row on, of a call that never worked or that is not there. Other errors are about
+    datagrams. Returns whether it is refused. */
+static int nc_socket_judge_call( const nc_socket_udp_t * udp, nc_socket_call_t * call, const char * name, int works,
+                                 int error )
+{
+    call->works |= works;
+    call->failures = works ? 0 : call->failures + 1;
+    if ( call->failures < NC_SOCKET_REFUSALS || ( call->works && error != ENOSYS && error != EPERM ) )
+        return 0;
+    NC_LOG( udp->log, INFO, "the system refuses %s (error %d): datagrams are handled one by one", name, error );
+    call->is_refused = 1;
+    return 1;
+}
+
+static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
+{
+    if ( !udp->receiving.is_refused ) {
+        int received = nc_socket_receive_batch( udp, which, datagrams, count ), error = received < 0 ? errno : 0;
+        int works = received >= 0 || error == EAGAIN || error == EINTR;
+        if ( !nc_socket_judge_call( udp, &udp->receiving, "recvmmsg", works, error ) )
+            return received;
+    }
+    return nc_socket_receive_one( udp, which, datagrams );
+}
+
+#else
+
+static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
+{
+    (void) count;
+    return nc_socket_receive_one( udp, which, datagrams );
 }
 
 #endif
@@ -5295,7 +5359,7 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
         }
 
         switch ( received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error ) ) {
-        case NC_SOCKET_TRY_LATER: udp->drained |= 1 << which; return filled;
+        case NC_SOCKET_TRY_LATER: return filled;
         case NC_SOCKET_TRY_AGAIN:
             if ( ++interrupted > count )
                 return filled;
@@ -5319,11 +5383,7 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
 static int nc_socket_udp_receive( void * context, struct netcode_datagram_t * datagrams, int count )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
-    int first = udp->turn, was_drained = udp->drained == ( 1 << udp->count ) - 1;
-    udp->drained = 0;
-    if ( was_drained )
-        return 0;
-
+    int first = udp->turn;
     int filled = nc_socket_receive_from( udp, first, datagrams, udp->count == 1 ? count : ( count + 1 ) / 2 );
     if ( udp->count == 2 ) {
         int got = filled > 0 ? filled : 0;
@@ -5333,8 +5393,9 @@ static int nc_socket_udp_receive( void * context, struct netcode_datagram_t * da
         udp->turn = 1 - first;
     }
 
-    if ( filled <= 0 )
-        udp->drained = 0;
+    udp->fails = filled != 0;
+    for ( int i = 0; i < filled; i++ )
+        udp->fails &= datagrams[i].status == NETCODE_DATAGRAM_ERROR;
     return filled;
 }
 
@@ -5348,6 +5409,17 @@ static int nc_socket_handle_for( nc_socket_udp_t * udp, const struct netcode_add
     return -1;
 }
 
+/*  Can this error of a send be that of an earlier datagram? An ICMP error, which anyone can forge, waits for the next call on
+    the handle, and is gone once it was reported: only what is refused again is refused. */
+static int nc_socket_may_be_pending( int error )
+{
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+    return error && error != WSAEWOULDBLOCK && error != WSAENOBUFS && error != WSAENOTSOCK;
+#else
+    return error && error != EAGAIN && error != EWOULDBLOCK && error != ENOBUFS && error != EBADF;
+#endif
+}
+
 static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagram )
 {
     struct sockaddr_storage to;
@@ -5358,27 +5430,20 @@ static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datag
     int to_peer = udp->peer.type != NETCODE_ADDRESS_NONE && nc_address_same( &udp->peer, &datagram->address );
     nc_socket_length_t to_bytes = to_peer ? 0 : nc_socket_to_system( &datagram->address, &to );
     const struct sockaddr * name = to_peer ? NULL : (const struct sockaddr *) &to;
-
-    /*  A pending ICMP error of an earlier datagram is reported by the next call on the handle: it is not about this
-        one. */
+    int error = 0;
     for ( int tries = 0; tries < NC_SEND_TRIES; tries++ ) {
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
         int sent = sendto( udp->handles[i], (const char *) datagram->data, datagram->bytes, 0, name, to_bytes );
-        if ( sent == datagram->bytes )
-            return 1;
-        udp->last_send_error = nc_socket_error();
-        if ( udp->last_send_error != WSAEINTR && udp->last_send_error != WSAECONNRESET )
-            return 0;
 #else
-        ssize_t sent = sendto( udp->handles[i], datagram->data, (size_t) datagram->bytes, 0, name, to_bytes );
-        if ( sent == (ssize_t) datagram->bytes )
-            return 1;
-        udp->last_send_error = nc_socket_error();
-        if ( udp->last_send_error != EINTR && udp->last_send_error != ECONNREFUSED && udp->last_send_error != EMSGSIZE )
-            return 0;
+        int sent = (int) sendto( udp->handles[i], datagram->data, (size_t) datagram->bytes, 0, name, to_bytes );
 #endif
+        error = sent == datagram->bytes ? 0 : nc_socket_error();
+        if ( !nc_socket_may_be_pending( error ) )
+            break;
     }
-    return 0;
+    if ( error )
+        udp->last_send_error = error;
+    return error == 0;
 }
 
 #if defined( NC_SOCKET_LINUX )
@@ -5450,19 +5515,34 @@ static void nc_socket_batch_gather( nc_socket_batch_t * batch, const struct netc
     batch->count++;
 }
 
-/* If the system refuses a message, each of its datagrams is sent by itself. */
+/* Sends messages from `at` on, once more after an error that may have been pending. Returns how many, or -1 and the error. */
+static int nc_socket_send_messages( const nc_socket_udp_t * udp, int which, nc_socket_batch_t * batch, int at,
+                                    int * error )
+{
+    int done = -1;
+    for ( int tries = 0; tries == 0 || ( tries == 1 && nc_socket_may_be_pending( *error ) ); tries++ ) {
+        done = nc_socket_sendmmsg( udp->handles[which], batch->headers + at, (unsigned) ( batch->count - at ), 0 );
+        *error = done < 0 ? nc_socket_error() : 0;
+    }
+    return done;
+}
+
+/* If the system refuses a message twice, each of its datagrams is sent by itself. */
 static int nc_socket_batch_send( nc_socket_udp_t * udp, int which, nc_socket_batch_t * batch )
 {
     int sent = 0, vector = 0;
     for ( int at = 0; at < batch->count; ) {
-        int done = nc_socket_sendmmsg( udp->handles[which], batch->headers + at, (unsigned) ( batch->count - at ), 0 );
-        int end = at + ( done > 0 ? done : 1 );
-        if ( done <= 0 )
-            udp->segments &= errno != EIO && errno != EOPNOTSUPP;
+        int error = 0, one_by_one = 0, is_refused = udp->sending.is_refused;
+        int done = is_refused ? -1 : nc_socket_send_messages( udp, which, batch, at, &error );
+        int end = at + ( done > 0 ? done : 1 ), is_cut = batch->headers[at].msg_hdr.msg_controllen > 0;
+        udp->segments &= !is_cut || ( error != EIO && error != EOPNOTSUPP );
 
         for ( ; at < end; at++ )
             for ( size_t i = 0; i < (size_t) batch->headers[at].msg_hdr.msg_iovlen; i++, vector++ )
-                sent += done > 0 || nc_socket_send_one( udp, batch->datagrams[vector] );
+                one_by_one += done > 0 || nc_socket_send_one( udp, batch->datagrams[vector] );
+        sent += one_by_one;
+        if ( one_by_one && !is_cut && !is_refused )
+            nc_socket_judge_call( udp, &udp->sending, "sendmmsg", done > 0, error );
     }
     return sent;
 }
@@ -5503,14 +5583,18 @@ static int nc_socket_udp_send( void * context, const struct netcode_datagram_t *
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
     int sent = 0;
-    if ( count == 1 )
-        return nc_socket_send_one( udp, datagrams );
+    if ( count == 1 || udp->sending.is_refused ) {
+        for ( int i = 0; i < count; i++ )
+            sent += nc_socket_send_one( udp, &datagrams[i] );
+        return sent;
+    }
     for ( int at = 0; at < count; at += NC_SEND_BATCH )
         sent += nc_socket_send_batch( udp, datagrams + at, count - at < NC_SEND_BATCH ? count - at : NC_SEND_BATCH );
     return sent;
 }
 
-/* Uses select only if the handles fit into its sets; otherwise it sleeps for a short time, which only costs latency. */
+/*  Uses select only if the handles fit into its sets; otherwise it sleeps for a short time, which only costs latency. So it
+    does where select fails, or would return at once because of an error that receiving does not clear. */
 static void nc_socket_udp_wait( void * context, double seconds )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
@@ -5522,7 +5606,7 @@ static void nc_socket_udp_wait( void * context, double seconds )
     for ( i = 0; i < udp->count; i++ ) {
 #if NETCODE_PLATFORM != NETCODE_PLATFORM_WINDOWS
         if ( udp->handles[i] >= FD_SETSIZE ) {
-            netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+            nc_socket_sleep( seconds );
             return;
         }
         if ( udp->handles[i] >= highest )
@@ -5538,7 +5622,9 @@ static void nc_socket_udp_wait( void * context, double seconds )
 
     timeout.tv_sec = (int) seconds;
     timeout.tv_usec = (int) ( ( seconds - (double) timeout.tv_sec ) * 1e6 );
-    select( highest, &set, NULL, NULL, &timeout );
+    if ( udp->fails || ( select( highest, &set, NULL, NULL, &timeout ) < 0 &&
+                         nc_socket_judge( nc_socket_error() ) != NC_SOCKET_TRY_AGAIN ) )
+        nc_socket_sleep( seconds );
 }
 
 static void nc_socket_close_handle( nc_socket_handle_t handle )
@@ -5946,6 +6032,7 @@ static int nc_socket_replace_handle( nc_socket_udp_t * udp, int which )
 
     nc_socket_close_handle( udp->handles[which] );
     udp->handles[which] = handle;
+    udp->handle_drops[which] = 0;
     nc_socket_set_buffers( udp, which, udp->receive_buffer_bytes, udp->send_buffer_bytes );
     wanted[0] = wanted[1] = wanted[2] = udp->bound[which];
     memset( &wanted[1].data, 0, sizeof( wanted[1].data ) );
@@ -5964,7 +6051,6 @@ static int nc_socket_udp_rebind( void * context )
     int done = 1;
     for ( int i = 0; i < udp->count; i++ )
         done &= nc_socket_replace_handle( udp, i );
-    udp->drained = 0;
 #if defined( NC_SOCKET_LINUX )
     if ( udp->peer.type != NETCODE_ADDRESS_NONE ) {
         struct netcode_address_t peer = udp->peer;
@@ -9964,7 +10050,8 @@ static void nc_server_watch_batch( struct netcode_server_t * server, int count )
     watch->overrun |= drops != watch->drops;
     watch->drops = drops;
     for ( int i = 0; i < count && watch->overrun + watch->admission.throttled_count; i++ )
-        nc_watch_count( watch, &server->base.datagrams[i].address );
+        if ( server->base.datagrams[i].status != NETCODE_DATAGRAM_ERROR )
+            nc_watch_count( watch, &server->base.datagrams[i].address );
 }
 
 static void nc_server_log_flood( struct netcode_server_t * server )

@@ -1,4 +1,5 @@
-/* Included before netcode.h: what the library asks select for is noted, so that no test has to measure how long it waits. */
+/*  Included before netcode.h: what the library asks select and nanosleep for is noted, so that no test has to measure how long it
+    waits. */
 
 #ifndef WAITS_H
 #define WAITS_H
@@ -12,13 +13,28 @@ enum { test_notes_waits = 1 };
 #if !defined( _GNU_SOURCE )
 #define _GNU_SOURCE 1 /* as netcode.h does, where it is included first */
 #endif
+#include <errno.h>
 #include <sys/select.h>
+
+static int test_select_error; /* select is refused with this; 0: it is not */
 
 static int test_select( int count, fd_set * in, fd_set * out, fd_set * wrong, struct timeval * wait )
 {
     test_waited = (double) wait->tv_sec + (double) wait->tv_usec * 1e-6;
-    return select( count, in, out, wrong, wait );
+    errno = test_select_error;
+    return test_select_error ? -1 : select( count, in, out, wrong, wait );
 }
+#if defined( __linux__ ) && defined( __LP64__ )
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int nanosleep( const struct timespec * wait, struct timespec * left )
+{
+    test_waited = (double) wait->tv_sec + (double) wait->tv_nsec * 1e-9;
+    return (int) syscall( SYS_nanosleep, wait, left );
+}
+#endif
 #define select( count, in, out, wrong, wait ) test_select( count, in, out, wrong, wait )
 #endif
 

@@ -444,6 +444,25 @@ static int live_tick( struct threat_raw_t * players, struct threat_raw_t * flood
     return heard;
 }
 
+/* What receiving reports beside datagrams, an ICMP error or a refused call, is no datagram of a flood. */
+TEST( admission_counts_no_errors )
+{
+    struct netcode_address_t none;
+    memset( &none, 0, sizeof( none ) );
+    live_open();
+    for ( int status = NETCODE_DATAGRAM_ERROR; status >= NETCODE_DATAGRAM_OK; status -= NETCODE_DATAGRAM_ERROR ) {
+        live.r.server->watch.overrun = 1;
+        live.r.server->base.datagrams[0].status = status;
+        live.r.server->base.datagrams[0].address = none;
+        nc_server_watch_batch( live.r.server, 1 );
+        int counted = 0;
+        for ( int i = 0; i < NC_FLOODERS; i++ )
+            counted += live.r.server->watch.flooders[i].count;
+        CHECK_EQ( counted, status == NETCODE_DATAGRAM_OK );
+    }
+    live_close();
+}
+
 TEST( admission_counts_after_kernel_drops )
 {
 #if LINUX_EXTRAS
