@@ -8280,7 +8280,7 @@ typedef struct {
     uint64_t expire_timestamp;
     uint64_t first_challenge; /* sequence of the first challenge issued to it; UINT64_MAX before */
     uint64_t created;         /* counts up from 1: the smaller is the older */
-    double answer_time;       /* of the last request that got a reply */
+    double answer_time;       /* of the last request that got a reply, or response that admit_callback has no answer to */
     uint32_t create_time;     /* in milliseconds, as the next two: see nc_handshake_milliseconds */
     uint32_t reply_ration;    /* the ration of replies to its requests, and of denials, is used up to this time */
     uint32_t admit_ration;    /* the ration of calls of admit_callback: copies of its request do not use it */
@@ -9552,9 +9552,11 @@ static int nc_server_ask_application( struct netcode_server_t * server, nc_hands
                                                   it->pending.tag, it->pending.expire_timestamp );
     if ( live->created != it->pending.created )
         return NETCODE_DROP_NOT_CONNECTED;
-    if ( admitted <= 0 )
-        return admitted ? NETCODE_DROP_ADMISSION_PENDING : NETCODE_DROP_NOT_ADMITTED;
-    return nc_server_check_response( server, it );
+    if ( admitted < 0 ) { /* the client asks again for its token's timeout, which may be longer than a handshake waits */
+        live->answer_time = server->base.clock.now;
+        return NETCODE_DROP_ADMISSION_PENDING;
+    }
+    return admitted ? nc_server_check_response( server, it ) : NETCODE_DROP_NOT_ADMITTED;
 }
 
 /* The steps after decryption. Returns a drop reason. */

@@ -276,6 +276,23 @@ TEST( admit_that_never_answers_sends_the_client_on )
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_NOT_ADMITTED ), 0 );
 }
 
+/* The answer may take as long as the token's timeout, which is longer here than a handshake waits for a response. */
+TEST( admit_answers_after_twenty_five_seconds )
+{
+    struct world_t * w = admit_world( 4, 1 );
+    struct recipe_t r = recipe_for( w, 1 );
+    r.timeout = 30;
+    admit.answer[0] = NETCODE_ADMIT_LATER;
+    world_connect_recipe( w, 0, &r );
+    for ( double end = w->time + 25.0; w->time < end; )
+        world_step( w );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE );
+    CHECK_EQ( server_stats( w, 0 ).pending, 1 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS ), 0 );
+    admit.answer[0] = 1;
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 0.3 ) );
+}
+
 /* Copies of the response, as an observer could send them, do not turn "not yet" into a denial. */
 TEST( admit_later_is_no_denial_under_copies )
 {
