@@ -577,10 +577,9 @@
          at once, unless it arrives late, from an address that is not its own yet, or not any more.
       5  A client has at most three candidates; the oldest is evicted, but not in its first 0.25 s. A candidate ends 2 s
          after its last newer packet.
-      6  An address belongs to one client. Another client is moved there only after the one that has it was silent for
-         0.25 s, or was heard from elsewhere: clients of a NAT that deals its ports anew swap them so. The one that had it
-         keeps its slot, keys and timeout, and nothing is sent to it until it is moved somewhere itself, perhaps there
-         again; netcode_server_client_address returns NETCODE_ADDRESS_NONE meanwhile.
+      6  An address belongs to one client. Another client is moved there only after the one that has it was silent there
+         for 0.25 s: clients of a NAT that deals its ports anew swap them so. The one that had it keeps its slot, keys and
+         timeout, and nothing is sent to it until it is moved somewhere itself, perhaps there again; netcode_server_client_address returns NETCODE_ADDRESS_NONE meanwhile.
       7  Handshakes do not roam: a challenge is valid for its address only.
 
     The client takes a fresh local address once a second while it is connected and receives nothing, when sending fails
@@ -594,8 +593,8 @@
       not on the path, guesses sequences    for each slot, one of 2^31 packets is tried with its key; no reply
       copies packets, faster than they are  probes that it can not open: no payload is sent there. It may relay all
                                             packets, and is the client's path then: who could only watch and inject can
-                                            drop now. A client that answers no probes, of another implementation, loses
-                                            its address to it after the timeout
+                                            drop now. The session of a client that answers no probes, of another
+                                            implementation, ends by it after the timeout
       the same, a victim's address as       at most the bytes that came in the victim's name, all of them probes
         source
       replays recorded packets              nothing: they are not the newest
@@ -603,9 +602,8 @@
         arrive                              until that one is heard again
       a client that moves as often as       10 probes a second; moves are counted for each client
         it can
-      a client that sends from elsewhere    its slot stays; but when it was heard from elsewhere only for its token's
-        and answers no probe                timeout and 2 s (60 s where it has none), nothing is sent to the address that it
-                                            had
+      a client that sends from elsewhere    it times out: what comes from elsewhere is no sign of life, unless it returns
+        and answers no probe                a probe that was sent to the address that it has
       an observer who overtakes echoes      keeps a client from moving: the slot stays where it was
       junk with a client's sequences        8 openings a second; the client can not move meanwhile, and stays where it is
     An observer of both paths can tell from the sequences that they are one client's. On a server that filters a flood
@@ -8280,7 +8278,7 @@ typedef struct {
     uint64_t expire_timestamp;
     uint64_t first_challenge; /* sequence of the first challenge issued to it; UINT64_MAX before */
     uint64_t created;         /* counts up from 1: the smaller is the older */
-    double answer_time;       /* of the last request that got a reply, or response that admit_callback has no answer to */
+    double answer_time;       /* of the last request that got a reply, or NETCODE_ADMIT_LATER */
     uint32_t create_time;     /* in milliseconds, as the next two: see nc_handshake_milliseconds */
     uint32_t reply_ration;    /* the ration of replies to its requests, and of denials, is used up to this time */
     uint32_t admit_ration;    /* the ration of calls of admit_callback: copies of its request do not use it */
@@ -8986,9 +8984,7 @@ typedef struct {
     nc_candidate_t candidates[NC_PATH_CANDIDATES];
     double probes; /* rations: of probes to candidates, and of packets from elsewhere that are tried with this key */
     double trials;
-    double unheard_since; /* since then, all its packets came from elsewhere */
-    uint64_t received;    /* packets_received at the last one from elsewhere */
-    uint32_t filed;       /* in slot_by_sequence under this; 0: not there */
+    uint32_t filed; /* in slot_by_sequence under this; 0: not there */
     uint32_t moves;
 } nc_paths_t;
 
@@ -9552,7 +9548,7 @@ static int nc_server_ask_application( struct netcode_server_t * server, nc_hands
                                                   it->pending.tag, it->pending.expire_timestamp );
     if ( live->created != it->pending.created )
         return NETCODE_DROP_NOT_CONNECTED;
-    if ( admitted < 0 ) { /* the client asks again for its token's timeout, which may be longer than a handshake waits */
+    if ( admitted < 0 ) { /* the client may ask for longer than a handshake waits */
         live->answer_time = server->base.clock.now;
         return NETCODE_DROP_ADMISSION_PENDING;
     }
@@ -9857,15 +9853,15 @@ static double nc_server_validates( const struct netcode_server_t * server, const
     return -1.0;
 }
 
-/* Is another client heard from this address, and not from elsewhere since? Who can read what is sent there gets nothing. */
+/*  Is another client heard from this address? Receiving packets at another client's live address does not let an attacker
+    take it over. */
 static int nc_server_is_taken( const struct netcode_server_t * server, const struct netcode_address_t * address )
 {
     uint32_t owner = nc_server_slot_at( server, address, nc_handshake_address_hash( &server->handshakes, address ) );
     if ( owner == NC_NONE )
         return 0;
     const nc_slot_t * slot = &server->memory.slots[owner];
-    return ( !slot->confirmed || slot->packets_received != server->memory.paths[owner].received ) &&
-           server->base.clock.now - slot->receive_time < nc_seconds( NC_PATH_TAKEN_MS );
+    return server->base.clock.now - slot->receive_time < nc_seconds( NC_PATH_TAKEN_MS );
 }
 
 /* After an authentic packet that was the newest of its client, from another address than the client's. */
@@ -9890,35 +9886,18 @@ static NC_COLD void nc_server_on_candidate( struct netcode_server_t * server, ui
     server->probes_answered++;
     nc_probe_init( &slot->probe, server->base.clock.now + nc_seconds( NC_PROBE_MS ) ); /* the next one in a second */
     nc_probe_sample( &slot->probe, seconds );
-    server->memory.paths[index].unheard_since = server->base.clock.now;
+    slot->receive_time = server->base.clock.now;
     memset( server->memory.paths[index].candidates, 0, sizeof( server->memory.paths[index].candidates ) );
     nc_server_move( server, index, arrival->from );
 }
 
-/*  After an authentic packet from elsewhere: has the client been heard from its own address within its timeout, or answered
-    a probe that was sent there, from anywhere? If not, nothing is sent there any more: another may have that address now.
-    Returns whether the session goes on: what the log is told may end it. */
-static NC_COLD int nc_server_watch_path( struct netcode_server_t * server, uint32_t index,
-                                         const nc_arrival_t * arrival )
+/*  Is this authentic packet from elsewhere the echo of a probe that was sent to the client's own address? Only then is it a
+    sign of life: a client that neither is heard from its address nor receives there times out. */
+static int nc_server_returns_probe( const nc_slot_t * slot, const nc_arrival_t * arrival )
 {
-    const nc_slot_t * slot = &server->memory.slots[index];
-    nc_paths_t * paths = &server->memory.paths[index];
-    uint64_t session = slot->session;
-    int is_heard = slot->packets_received != paths->received + 1 || slot->address.type == NETCODE_ADDRESS_NONE;
     uint64_t value = nc_load_u64( arrival->data + arrival->as.packet.header_bytes );
-    if ( arrival->as.packet.type == NETCODE_PACKET_KEEP_ALIVE && value & nc_probe_bit )
-        is_heard |= value == slot->probe.values[0] || value == slot->probe.values[1];
-
-    paths->received = slot->packets_received;
-    if ( is_heard )
-        paths->unheard_since = server->base.clock.now;
-    double timeout = slot->timeout_seconds > 0 ? slot->timeout_seconds + 2.0 : (double) NC_UNCONFIRMED_SECONDS;
-    if ( server->base.clock.now - paths->unheard_since < timeout )
-        return 1;
-    nc_server_leave_path( server, index );
-    NC_LOG( &server->base.log, INFO, "server: client %llu in slot %u is not heard from its address",
-            (unsigned long long) slot->client_id, (unsigned) index );
-    return slot->session == session;
+    return arrival->as.packet.type == NETCODE_PACKET_KEEP_ALIVE && ( value & nc_probe_bit ) &&
+           ( value == slot->probe.values[0] || value == slot->probe.values[1] );
 }
 
 /*  A packet of a session from an address that no client of that session has. `reason`: why it is dropped if no other client
@@ -9935,12 +9914,15 @@ static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_arri
                    ? NETCODE_DROP_NONE
                    : reason;
 
-    const nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slots[index];
     uint64_t sequence = arrival->as.packet.sequence;
+    double receive_time = slot->receive_time;
     reason = nc_server_read( server, index, arrival );
-    if ( slot->replay.newest == sequence && /* else it was refused, or has ended the slot */
-         nc_server_watch_path( server, index, arrival ) )
-        nc_server_on_candidate( server, index, arrival );
+    if ( slot->replay.newest != sequence )
+        return reason; /* it was refused, or has ended the slot */
+    if ( !nc_server_returns_probe( slot, arrival ) )
+        slot->receive_time = receive_time;
+    nc_server_on_candidate( server, index, arrival );
     return reason;
 }
 

@@ -303,10 +303,10 @@ row(79, "REC", "authentic packets that were held back, older than the newest, fr
     ["row_79"])
 row(80, "MC", "a client leaves its address to another, sends from elsewhere and answers no probe", "d",
     ["threat_80_an_address_that_was_left", "threat_73_a_faster_copy_moves_nothing"],
-    ["row_80", "row_80_heard", "row_80_echo"])
+    ["row_80", "row_80_echo"])
 row(81, "MC REC", "one's own packets from where another client is heard, and the probes read there and returned", "d",
     ["threat_81_an_address_where_a_client_is_heard", "threat_81_an_address_where_a_client_connects"],
-    ["row_81", "row_81_unconfirmed"])
+    ["row_81"])
 row(82, "REC", "copies that are faster, so that a client believes that it is not heard", "d",
     ["threat_82_a_faster_copy_of_probes"],
     ["row_82"])

@@ -151,8 +151,7 @@ struct session_path_t {
     unsigned allowed;        /* places, a bit each, where its packets may go */
     unsigned echoed;         /* places from which it has returned a probe since it moved last */
     uint64_t sequence;       /* of its last packet, plus 1 */
-    double heard_time;       /* of its last packet, if that came from its own address; else long ago */
-    int has_strayed;         /* a packet of it came from elsewhere since then */
+    double heard_time;       /* of its last packet from its own address, or echo of a probe that went there */
     uint32_t echoes;         /* in all */
     uint32_t moves_reported; /* those before the last event that said so */
     int probe_count;
@@ -328,7 +327,7 @@ FUZZ_UNCOUNTED static void session_check_move( int token, int place )
     for ( int i = 0; i < SESSION_SLOTS; i++ ) {
         const struct session_path_t * other = s.slot_tokens[i] < 0 ? path : &s.paths[s.slot_tokens[i]];
         if ( other != path && other->place == place )
-            FUZZ_CHECK( other->has_strayed || s.server->base.clock.now - other->heard_time >= 0.25 );
+            FUZZ_CHECK( s.server->base.clock.now - other->heard_time >= 0.25 );
     }
     memset( path->probes, 0, sizeof( path->probes ) );
     path->echoed = 0;
@@ -358,9 +357,7 @@ FUZZ_UNCOUNTED static void session_watch_paths( int is_sending )
         FUZZ_CHECK( theirs ? theirs->moves <= path->echoes : places[i] >= 0 );
         if ( s.inside || is_sending )
             continue;
-        path->has_strayed = 0;
-        path->heard_time =
-            theirs && theirs->received != memory->slots[i].packets_received ? memory->slots[i].receive_time : -1e300;
+        path->heard_time = theirs ? memory->slots[i].receive_time : -1e300;
         if ( is_empty )
             path->allowed = places[i] < 0 ? 0 : 1u << places[i];
     }
@@ -390,7 +387,6 @@ FUZZ_UNCOUNTED static void session_note_arrival( const struct netcode_address_t 
     if ( slot < 0 || !s.server->running )
         return;
     struct session_path_t * path = &s.paths[token];
-    path->has_strayed |= place != path->place;
     if ( packet.sequence <= s.server->memory.slots[slot].replay.newest )
         return;
     path->newer_in[place] += (uint64_t) bytes;

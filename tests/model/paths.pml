@@ -37,9 +37,7 @@
        no more probes than may be in flight at once (an assertion).
     6  A slot moves to no address at which its client did not sit while the probe lasted; no malicious client's either.
     7  Echoes end (the ltl claim `echoes_end`).
-    8  SILENCE: a payload leaves for no address at which the client, a malicious one, has not sat for three timeouts, as
-       long as he sends from where he sits: one until the slot hears from elsewhere, one until that is all that it has heard,
-       and one until it hears nothing. */
+    8  SILENCE: a payload leaves for no address at which the client, a malicious one, has not sat for its timeout. */
 
 #ifndef HONEST
 #define HONEST 1
@@ -65,7 +63,7 @@
 #define TIMEOUT 3
 #endif
 #ifndef LONGEST
-#define LONGEST ( 3 * TIMEOUT - 4 )
+#define LONGEST ( TIMEOUT - 2 )
 #endif
 
 /* 0: every claim is checked; else this one alone. */
@@ -239,7 +237,7 @@ inline end_probe( c, v )
 
 /* nc_server_leave_path: nothing is sent to the slot's client until it is moved somewhere. */
 #if defined( SILENCE )
-#define BE_HEARD silent = 0; unheard = 0; gone = 0;
+#define BE_HEARD silent = 0; gone = 0;
 #else
 #define BE_HEARD
 #endif
@@ -345,46 +343,31 @@ inline on_stray( c, a )
 #define IS_FOUND( c, a ) newer
 #endif
 
-/*  SILENCE: any packet ends a slot's silence. nc_server_watch_path: after one from elsewhere, has the client been seen at its
-    path, by a packet from there since the last one from elsewhere, or by the echo of a probe that went there? If not for
-    the timeout, the slot loses its path. */
+/*  SILENCE: a packet from the slot's path ends its silence, and from elsewhere only the echo of a probe that went there
+    (nc_server_returns_probe). */
 #if defined( SILENCE )
-byte silent;   /* lives of a probe since the last packet */
-byte unheard;  /* and since the last one from elsewhere at which the client had been seen at its path */
-bool from_path; /* a packet came from the path, since the last one from elsewhere */
-#if defined( UNWATCHED ) /* broken: any packet will do */
-#define IS_SEEN( c ) true
-#elif defined( ONCE_SEEN ) /* broken: what came from the path once counts for ever */
-#define IS_SEEN( c ) ( from_path || path[c] == NOWHERE || BRINGS_BACK( c, path[c] ) )
-#define FORGET_SEEN
+byte silent; /* lives of a probe since then */
+#define HEAR silent = 0;
+#if defined( ANY_PACKET_IS_LIFE ) /* broken */
+#define HEAR_ELSEWHERE( c ) silent = 0;
 #else
-#define IS_SEEN( c ) ( from_path || path[c] == NOWHERE || BRINGS_BACK( c, path[c] ) )
+#define HEAR_ELSEWHERE( c ) silent = ( BRINGS_BACK( c, path[c] ) -> 0 : silent );
 #endif
-#if !defined( FORGET_SEEN )
-#define FORGET_SEEN from_path = false;
-#endif
-#define HEAR( c, a ) silent = 0; from_path = from_path || path[c] == ( a );
-#define WATCH( c ) \
-    unheard = ( IS_SEEN( c ) -> 0 : unheard ); FORGET_SEEN \
-    if \
-    :: unheard >= TIMEOUT -> LEAVE_PATH( c ) \
-    :: else \
-    fi;
 #else
-#define HEAR( c, a )
-#define WATCH( c )
+#define HEAR
+#define HEAR_ELSEWHERE( c )
 #endif
 
 inline arrive( c, a )
 {
-    HEAR( c, a )
     if
     :: path[c] == a -> /* nc_server_on_session. An echo is a sample of the round trip */
+        HEAR
         if
         :: BRINGS_BACK( c, a ) -> probe = what - ECHO; end_probe( c, probe )
         :: else
         fi
-    :: path[c] != a && IS_FOUND( c, a ) -> WATCH( c ) on_stray( c, a )
+    :: path[c] != a && IS_FOUND( c, a ) -> HEAR_ELSEWHERE( c ) on_stray( c, a )
 #if !defined( WITHOUT_NEWEST ) && HONEST != 0
     :: else -> newer = 0 /* dropped */
 #endif
@@ -676,7 +659,6 @@ end:
     :: path[c] != NOWHERE && silent + 1 >= TIMEOUT -> LEAVE_PATH( c ) /* it has timed out */ \
     :: else -> \
         silent++; \
-        unheard = AT_MOST( TIMEOUT, unheard + 1 ); \
         gone = ( HAS( sat[c], path[c] ) -> 0 : AT_MOST( LONGEST + 1, gone + 1 ) ) \
     fi
 #endif

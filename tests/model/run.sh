@@ -99,9 +99,8 @@ fails|paths: a malicious client: the echo of a probe to another address validate
 fails|paths: a malicious client: values of probes can be guessed|$malicious -DGUESSABLE -DONLY=6||paths
 fails|paths: a malicious client: probes do not end|$malicious -DENDLESS_PROBES -DONLY=6||paths
 fails|paths: a late echo is answered as if it were a probe|-DECHOES -DWITHOUT_MARK|echoes_end|paths
-fails|paths: a client that is heard from elsewhere alone keeps its address|$malicious -DSILENCE -DUNWATCHED -DONLY=8||paths
-fails|paths: a packet from the slot's own address counts for ever|$malicious -DSILENCE -DONCE_SEEN -DONLY=8||paths
-fails|paths: (payloads end within two timeouts, not three)|$malicious -DSILENCE -DLONGEST=4 -DONLY=8||paths
+fails|paths: a client that is heard from elsewhere alone keeps its address|$malicious -DSILENCE -DANY_PACKET_IS_LIFE -DONLY=8||paths
+fails|paths: (payloads end within less than a timeout)|$malicious -DSILENCE -DLONGEST=0 -DONLY=8||paths
 fails|paths: (an observer overtakes some packets: the client is not moved)|$fair -DFASTER|moved|paths
 fails|paths: (no payload goes to a relay: it must find one)|-DHONEST=1 -DRELAY -DNOTHING_IS_RELAYED||paths
 fails|paths: (nothing moves: it must find a move)|-DHONEST=1 -DNOTHING_MOVES -DONLY=1||paths

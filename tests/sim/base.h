@@ -32,7 +32,7 @@ enum { SIM_SERVERS = 4, SIM_CLIENTS = 12, SIM_PUPPETS = 10 };
     X( payload_session     , "a payload stays in its session" )                                                       \
     X( amplification       , "bytes to where no slot is <= 0.31 of those that came in this call; probes <= new packets" ) \
     X( path_proven         , "nothing but probes leaves for where no client connected or sent a probe back" )         \
-    X( path_kept           , "an address leads to one slot, and is taken from it for another or for silence only" )   \
+    X( path_kept           , "an address leads to one slot, and is taken from it for another only" )   \
     X( datagram_shape      , "what is sent has 18 to 1225 bytes and a target" )                                       \
     X( update_opens        , "an update opens no more than its budget pays for" )                                     \
     X( update_datagrams    , "an update takes no more datagrams than its budget pays for" )                           \
@@ -143,7 +143,6 @@ static struct {
     uint64_t probes;     /* to them */
     uint64_t moves;
     uint64_t handed_over; /* addresses that another slot took */
-    uint64_t unheard;     /* addresses that a slot lost because it was heard only from elsewhere */
     uint64_t faults;
     uint64_t limits;          /* deliveries that the manual's section 14 allows: one token, two sessions */
     uint64_t replayed_tokens; /* the same: one token, two client objects */

@@ -148,9 +148,9 @@ static void sim_print_totals( void )
             sim_total.seeds, seconds / 86400, (int) ( seconds % 86400 * 1000 / 86400 ), sim_total.events,
             sim_total.datagrams, sim_total.handshakes, sim_total.connects, sim_total.payloads, sim_total.faults,
             sim_total.seals, sim_total.opens );
-    printf( "%" PRIu64 " addresses of connected clients probed, with %" PRIu64 " probes; %" PRIu64
-            " moves; addresses taken from a slot: %" PRIu64 " for another, %" PRIu64 " that were not heard any more\n",
-            sim_total.candidates, sim_total.probes, sim_total.moves, sim_total.handed_over, sim_total.unheard );
+    printf( "%" PRIu64 " addresses of connected clients probed, with %" PRIu64 " probes; %" PRIu64 " moves; %" PRIu64
+            " addresses taken from a slot for another\n",
+            sim_total.candidates, sim_total.probes, sim_total.moves, sim_total.handed_over );
     printf( "%" PRIu64 " payloads of one use of a token in another's session (manual, 14; 2^-15 for each pair)\n",
             sim_total.limits );
     printf( "%" PRIu64 " payloads of one use of a token in another client object (manual, 14)\n",
