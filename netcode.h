@@ -196,10 +196,10 @@
       than 2,560 a second. A handshake ends 10 s after the last reply to it, or after the token's timeout if that is
       shorter; both are doubled while the server has a backlog, the timeout for a second longer.
     used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
-      Of those that expire, a client id has at most 4. When it has 4, its tokens that expire no later than the earliest
+      Of those that expire, a client id has at most 16. When it has 16, its tokens that expire no later than the earliest
       of them are refused, and a later one replaces that. When all records are in use, the earliest-expiring is
       forgotten, and all clients' tokens that expire no later are refused. One client id can not cause that: it takes
-      128 of them (at the smallest sizes) that connect four times each before their tokens expire. Tokens that never
+      32 of them (at the smallest sizes) that connect 16 times each before their tokens expire. Tokens that never
       expire have no such limit: with NETCODE_SEQUENCE_BASE_ZERO one client id can use all of their half, and further
       ones are refused.
     replay window 320 packets; a jump of more than 2^32 is refused
@@ -2088,7 +2088,7 @@ enum nc_limit_t {
     NC_PENDING_LEAST = 256,
     NC_USED_PER_SLOT = 8,
     NC_USED_LEAST = 1024,
-    NC_USED_PER_ID = 4, /* of those that expire */
+    NC_USED_PER_ID = 16, /* of those that expire */
     NC_POOL_PER_SLOT = 32,
     NC_POOL_LEAST_PER_SLOT = 2,
     NC_POOL_LEAST = 1024, /* a second's payloads of 17 clients at 60 Hz */

@@ -169,23 +169,25 @@ TEST( promise_a_start_without_memory )
     EQ( promise_join( &pp[0], 2, promise_places[1] ), 1 ), EQ( pp[0].max_clients, 500 );
 }
 
-/*  "Of those that expire a client id has 4 at most: where it has 4, its tokens that expire no later than the earliest of them are
-    refused, and a later one replaces that." Other players do not feel it. */
+/*  "Of those that expire, a client id has at most 16. When it has 16, its tokens that expire no later than the earliest of them
+    are refused, and a later one replaces that." Other players do not feel it. */
 TEST( promise_used_tokens_of_one_client_id )
 {
+    enum { FIRST = NC_USED_PER_ID - 4 };
     static const int rows[][3] = { { 40, 1, 1 }, { 20, 1, 2 }, { 30, 1, 3 }, { 50, 1, 4 }, { 20, 0, 4 }, { 19, 0, 4 },
                                    { 25, 1, 4 }, { 25, 0, 4 }, { 20, 0, 4 }, { 26, 1, 4 }, { 60, 1, 4 }, { 30, 0, 4 } };
-    int i;
     promise_open( 8, 0 );
-    for ( i = 0; i < 12; i++ ) {
-        struct puppet_t * p = promise_new( 0, 1, promise_places[i % 8] );
-        p->r.expire = WORLD_UNIX + 1000 + (uint64_t) rows[i][0];
-        EQ( promise_try( p ), rows[i][1] ), EQ( STATS.consumed, rows[i][2] );
+    EQ( NC_USED_PER_ID, 16 );
+    for ( int i = -FIRST; i < 12; i++ ) {
+        struct puppet_t * p = promise_new( 0, 1, promise_places[( i + FIRST ) % 8] );
+        p->r.expire = WORLD_UNIX + 1000 + (uint64_t) ( i < 0 ? 60 : rows[i][0] ); /* of one second, at first */
+        EQ( promise_try( p ), i < 0 || rows[i][1] ),
+            EQ( STATS.consumed, FIRST + ( i < 0 ? i : rows[i][2] ) + ( i < 0 ) );
         if ( p->keep_alives )
             promise_leave( p );
     }
     promise_new( 1, 2, promise_places[0] )->r.expire = WORLD_UNIX + 1000 + 19;
-    EQ( promise_try( &pp[1] ), 1 ), EQ( STATS.consumed, 5 );
+    EQ( promise_try( &pp[1] ), 1 ), EQ( STATS.consumed, NC_USED_PER_ID + 1 );
 }
 
 /*  "twice that behind a backlog": of a handshake. "where the datagrams of a client may wait", a slot waits as long too. */

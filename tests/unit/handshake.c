@@ -143,7 +143,7 @@ TEST( table_used_shares_of_client_ids_against_a_model )
     int step, i, live, count;
     for ( c = 0; c < sizeof( ids ) / sizeof( ids[0] ); c++ ) {
         uint64_t now = 1000;
-        used_open( &used_world.used, &used_world.block, 80 ); /* 40 expiring ones */
+        used_open( &used_world.used, &used_world.block, 320 ); /* 160 expiring ones */
         used_world.count = 0;
         used_world.refused_up_to = 0;
         used_world.ids = ids[c];
@@ -155,7 +155,7 @@ TEST( table_used_shares_of_client_ids_against_a_model )
             if ( count > NC_USED_PER_ID )
                 used_world.live[i] = 0;
             i = used_earliest( &live );
-            if ( live > 40 )
+            if ( live > 160 )
                 used_forget( i );
             used_earliest( &live );
             REQUIRE_EQ( used_world.used.expiring_count, live );
