@@ -3445,8 +3445,10 @@ typedef struct {
     uint64_t lost;      /* those that had not arrived when they left the window */
     uint64_t reordered; /* those that arrived after a newer one */
     uint32_t recent;    /* how many of each of the last four words were lost, a byte for each word */
-    uint16_t words;     /* of them, 0 to 4 */
-    uint16_t counts;    /* a packet has left the window: from there on losses are counted */
+    uint16_t
+        unopened;   /* those that arrived, and were dropped before they were opened: so many clear bits are not lost */
+    uint8_t words;  /* of `recent`, 0 to 4 */
+    uint8_t counts; /* a packet has left the window: from there on losses are counted */
 } nc_replay_t;
 
 enum { NC_REPLAY_RECENT_WORDS = 4 };
@@ -3484,12 +3486,14 @@ static uint32_t nc_replay_ones( uint64_t word )
 
 static void nc_replay_count_lost( nc_replay_t * replay, uint32_t lost )
 {
-    replay->lost += lost;
-    replay->recent = replay->recent << 8 | lost;
-    replay->words = (uint16_t) ( replay->words + ( replay->words < NC_REPLAY_RECENT_WORDS ) );
+    uint32_t arrived = lost < replay->unopened ? lost : replay->unopened;
+    replay->unopened = (uint16_t) ( replay->unopened - arrived );
+    replay->lost += lost - arrived;
+    replay->recent = replay->recent << 8 | ( lost - arrived );
+    replay->words = (uint8_t) ( replay->words + ( replay->words < NC_REPLAY_RECENT_WORDS ) );
 }
 
-/*  Before `last` becomes the newest word: what its words lack is lost. The client's counter also counts its responses, and
+/*  Before `last` becomes the newest word: bits still clear in the words that it replaces are lost packets. The client's counter also counts its responses, and
     those that follow the one that connected never get here: so losses are counted from the first packet that arrived. */
 static void nc_replay_settle( nc_replay_t * replay, uint64_t last )
 {
@@ -9635,13 +9639,13 @@ static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, 
     if ( !nc_handshake_is_rationed( arrival ) )
         return NETCODE_DROP_NONE;
 
-    if ( slot->opened.update == server->base.update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
-         nc_inbox_is_full( &server->memory.inbox, index ) ) {
-        slot->packets_dropped++;
-        return NETCODE_DROP_QUEUE_FULL;
+    int is_full = slot->opened.update == server->base.update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
+                  nc_inbox_is_full( &server->memory.inbox, index );
+    if ( is_full || !nc_server_may_open( server, &slot->opened ) ) {
+        slot->packets_dropped += (uint64_t) is_full;
+        slot->replay.unopened = (uint16_t) ( slot->replay.unopened + ( slot->replay.unopened < UINT16_MAX ) );
+        return is_full ? NETCODE_DROP_QUEUE_FULL : NETCODE_DROP_OVER_SHARE;
     }
-    if ( !nc_server_may_open( server, &slot->opened ) )
-        return NETCODE_DROP_OVER_SHARE;
     arrival->cost += nc_handshake_price( &server->handshakes, NC_COST_OPEN );
     return NETCODE_DROP_NONE;
 }

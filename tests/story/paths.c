@@ -257,6 +257,21 @@ static void path_talk( struct world_t * w, int steps )
     }
 }
 
+/* What arrives while nobody reads is dropped before it is opened, and not lost on its way. */
+TEST( paths_what_is_not_opened_is_not_lost )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 1 );
+    REQUIRE( world_join( w, 0, 5 ) );
+    for ( int i = 0; i < 4000; i++ ) {
+        client_send( w, 0, 20, i );
+        if ( i % 4 == 3 )
+            world_step( w );
+    }
+    CHECK_GE( server_drops( w, 0, NETCODE_DROP_QUEUE_FULL ), 3000 );
+    CHECK_EQ( path_slot( w, 0 ).packets_lost, 0 );
+    CHECK_NEAR( path_slot( w, 0 ).loss_share, 0.0, 0.0 );
+}
+
 /* Exactly those that were lost, of all that have left the window. */
 TEST( paths_losses_are_counted )
 {
