@@ -4708,9 +4708,10 @@ typedef struct {
     struct netcode_address_t * from; /* in canonical form */
     uint8_t * data;
     int bytes;
-    uint32_t buffer; /* the pool's buffer that it is in, or NC_NONE */
-    int kept;        /* the buffer was queued */
-    int cost;        /* work units spent, beyond the one of every datagram */
+    uint32_t
+        buffer;    /* the pool's buffer that it is in, or NC_NONE; if that was queued, the one for the next datagram */
+    int kept;      /* it was queued */
+    int cost;      /* work units spent, beyond the one of every datagram */
     uint64_t hash; /* for a server's tables: of a request's tag, or of a response's `from`; else its key in the sieve */
     uint32_t slot; /* the slot that `from` probably has, or NC_NONE */
     union {
@@ -4779,6 +4780,7 @@ static NC_INLINE int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbo
     *nc_pool_buffer( inbox->pool, arrival->buffer ) = what;
     nc_inbox_insert( inbox, arrival->buffer );
     arrival->kept = 1;
+    arrival->buffer = nc_pool_take( inbox->pool ); /* a callback may take the last one before the datagram is done */
     return NETCODE_DROP_NONE;
 }
 
@@ -7360,7 +7362,7 @@ static int nc_client_handle_datagram( struct netcode_client_t * client, struct n
         nc_client_process( client, &arrival );
 
     if ( arrival.kept )
-        *buffer = nc_pool_take( client->inbox.pool ); /* nc_inbox_check_capacity made sure of one */
+        *buffer = arrival.buffer;
     nc_arrival_prepare( datagram, client->inbox.pool, *buffer );
     return NC_COST_CHEAP + arrival.cost;
 }
@@ -10148,7 +10150,7 @@ static int nc_server_handle_batch( struct netcode_server_t * server, struct netc
         cost += arrivals[i].cost;
         nc_arrival_reset( &datagrams[i] );
         if ( arrivals[i].kept ) {
-            buffers[i] = nc_pool_take( pool ); /* nc_inbox_check_capacity made sure of one */
+            buffers[i] = arrivals[i].buffer;
             datagrams[i].data = nc_pool_datagram( pool, buffers[i] );
         }
     }

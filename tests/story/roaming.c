@@ -1687,6 +1687,53 @@ TEST( corners_a_move_just_before_the_timeout )
     CHECK_EQ( netcode_server_client_connected( w->servers[0], 0 ), 1 );
 }
 
+static struct puppet_t roam_fed;
+
+/* While a probe leaves for a candidate, the network hands over another client's payloads. */
+static int roam_feed( struct world_t * w, const struct world_datagram_t * d )
+{
+    static const uint8_t body[30] = { 1 };
+    struct netcode_address_t candidate = address_of( "10.3.0.1:7000" );
+    if ( !same_address( &d->to, &candidate ) )
+        return 0;
+    for ( int i = 0; i < 8; i++ ) {
+        uint8_t wire[100];
+        int bytes =
+            wire_seal( wire, NETCODE_PACKET_PAYLOAD, roam_fed.sequence++, 0, roam_fed.r.to_server_key, body, 30 );
+        netcode_server_process_packet( w->servers[0], &roam_fed.address, wire, bytes );
+    }
+    return 0;
+}
+
+/* They take the last buffer of the smallest pool, which the candidate's own payload would be followed by. */
+TEST( corners_a_pool_that_is_emptied_while_a_probe_leaves )
+{
+    for ( int buffers = 1; buffers <= 12; buffers++ ) {
+        struct world_t * w = world_new( CLEAN );
+        struct puppet_t p;
+        w->server_config.roaming = 1;
+        w->server_config.packet_pool_buffers = buffers;
+        world_add_server( w, 2 );
+        roam_join( &p, w, 5, "10.2.0.1:6000" );
+        roam_join( &roam_fed, w, 6, "10.2.0.2:6000" );
+        w->hook = roam_feed;
+        for ( int i = 0; i < 4; i++ ) {
+            roam_to( &p, "10.3.0.1:7000" );
+            puppet_say( &p, 30, i );
+            world_run( w, 0.2 );
+            p.address = address_of( "10.2.0.1:6000" );
+            puppet_say( &p, 30, i );
+            world_step( w );
+        }
+        w->hook = NULL;
+        CHECK_GE( server_drain( w, 0, 0 ) + server_drain( w, 0, 1 ), 1 );
+        puppet_say( &p, 30, 9 );
+        world_step( w );
+        CHECK_EQ( server_drain( w, 0, 0 ), 1 );
+        world_close( w );
+    }
+}
+
 /* From its own address, a client may skip as many sequences as it likes, and its packets may be late. */
 TEST( corners_sequences_of_a_client_that_stays )
 {
