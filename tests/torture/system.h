@@ -123,11 +123,11 @@ static int system_refuses( int kind, int handle, int option )
     return 1;
 }
 
-/*  A datagram counts as a send error when the system refuses it; one that is interrupted, or meets the error of an earlier
-    one, is tried NC_SEND_TRIES times. */
+/*  A datagram counts as a send error when the system refuses it; one that may have met the error of an earlier one is tried
+    NC_SEND_TRIES times. */
 static void system_note_send( int refused, int handle )
 {
-    int passes = refused && ( errno == EINTR || errno == ECONNREFUSED || errno == EMSGSIZE );
+    int passes = refused && errno != EAGAIN && errno != ENOBUFS && errno != EBADF;
     system_state.refused_in_a_row = passes ? system_state.refused_in_a_row + 1 : 0;
     if ( system_state.refused_in_a_row == NC_SEND_TRIES || ( refused && !passes ) ) {
         system_state.expected_send_errors++;
