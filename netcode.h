@@ -5420,7 +5420,7 @@ static int nc_socket_may_be_pending( int error )
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
     return error && error != WSAEWOULDBLOCK && error != WSAENOBUFS && error != WSAENOTSOCK;
 #else
-    return error && error != EAGAIN && error != EWOULDBLOCK && error != ENOBUFS && error != EBADF;
+    return error && error != EAGAIN && error != ENOBUFS && error != EBADF;
 #endif
 }
 

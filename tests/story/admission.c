@@ -41,17 +41,15 @@ static void admission_count( int counts[ADMISSION_SENDERS] )
 {
     uint8_t data[64][NC_BUFFER_CAPACITY];
     struct netcode_datagram_t places[NC_RECEIVE_BATCH];
-    int empty = 0, i;
     memset( counts, 0, ADMISSION_SENDERS * sizeof( counts[0] ) );
-    while ( empty < 2 ) { /* the first nothing may only say that the last receive has emptied it */
+    for ( int count = 1; count > 0; ) {
         memset( places, 0, sizeof( places ) );
-        for ( i = 0; i < NC_RECEIVE_BATCH; i++ ) {
+        for ( int i = 0; i < NC_RECEIVE_BATCH; i++ ) {
             places[i].data = data[i];
             places[i].capacity = NC_BUFFER_CAPACITY;
         }
-        int count = rig.socket.receive( rig.socket.context, places, NC_RECEIVE_BATCH );
-        empty = count > 0 ? 0 : empty + 1;
-        for ( i = 0; i < count; i++ )
+        count = rig.socket.receive( rig.socket.context, places, NC_RECEIVE_BATCH );
+        for ( int i = 0; i < count; i++ )
             if ( CHECK_LT( data[i][1], ADMISSION_SENDERS ) )
                 counts[data[i][1]]++;
     }
@@ -99,11 +97,12 @@ static void admission_try_throttle( const char * address, const char * other, in
         admission_send( 0, 0x16, 18 );
     admission_count( counts );
     CHECK_EQ( counts[0], ADMISSION_DATAGRAMS );
-    /* all of eight, the last of which is sender 0; and what the screen refuses is refused where it is wanted */
+    /* all of eight, the first of which is of the other family, and the last sender 0; and what the screen refuses is refused where it is wanted */
     for ( i = 0; i < NC_FLOODERS; i++ ) {
         rig.admission.throttled[i] = rig.at[0];
         rig.admission.throttled[i].port = (uint16_t) ( rig.at[0].port ^ ( 1 << ( NC_FLOODERS - 1 - i ) ) );
     }
+    rig.admission.throttled[0] = address_of( rig.at[0].type == NETCODE_ADDRESS_IPV4 ? "[::1]:9" : "127.0.0.1:9" );
     rig.admission.throttled[NC_FLOODERS - 1] = rig.at[0];
     rig.admission.throttled_count = NC_FLOODERS;
     REQUIRE( udp_extras.admit( rig.socket.context, &rig.admission ) );

@@ -1228,6 +1228,12 @@ TEST( socket_recvmmsg_that_is_refused )
         CHECK_EQ( filled, refuses ? 20 : 0 );
         CHECK_EQ( udp->receiving.is_refused, refuses );
         CHECK_EQ( socket_fault.receives < 1000000 - 3, !refuses );
+        if ( refuses ) { /* as the call for many would say, too */
+            static uint8_t large[NC_BUFFER_CAPACITY + 1];
+            CHECK_EQ( socket_send( &a, &to, large, (int) sizeof( large ) ), 1 );
+            REQUIRE_EQ( socket_receive( &b, 1 ), 1 );
+            CHECK_EQ( socket_places[0].status, NETCODE_DATAGRAM_TRUNCATED );
+        }
         socket_fault.receives = 0;
         a.close( a.context );
         b.close( b.context );
