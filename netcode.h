@@ -12262,6 +12262,7 @@ static void nc_message_dequeue( struct netcode_messages_t * messages, nc_message
     messages->queued_bytes -= nc_message_kept( message );
     if ( handle == messages->claimant )
         messages->claimant = messages->claim = 0;
+    messages->inherited = UINT32_MAX; /* those that still wait say so again */
 }
 
 /* Ends the sending of a message. */
@@ -12937,7 +12938,7 @@ static double nc_messages_find_lost( struct netcode_messages_t * messages )
 {
     double round_trip =
         nc_real_smaller( nc_real_larger( messages->stats.rtt, messages->stats.rtt_latest ), NC_MESSAGES_PATIENCE );
-    double late = messages->reorder_seconds, wait = round_trip + late;
+    double late = nc_real_smaller( messages->reorder_seconds, NC_MESSAGES_PATIENCE ), wait = round_trip + late;
     uint32_t end = messages->sent_end;
     while ( end != messages->sent_first && !( nc_sent_at( messages, end - 1 )->flags & NC_SENT_ACKED ) )
         end--;
@@ -13096,12 +13097,15 @@ typedef struct {
     uint8_t * start;
     uint8_t * at;
     uint8_t * end;
-    uint8_t *last, *last_data;    /* the first byte of the last frame, if its length can be left out, and its data */
-    uint32_t count, most_carried; /* of what it carries */
-    uint16_t fragment;            /* the index of its fragment */
-    uint8_t flags;                /* of what is remembered of it */
-    int asks, tracked;            /* it asks for an ack; it may, because there is space to remember it */
-    int unreliable, reliable, bulk, prompt; /* what the window and the rate allow */
+    uint8_t *last, *last_data;      /* the first byte of the last frame, if its length can be left out, and its data */
+    uint32_t count, most_carried;   /* of what it carries */
+    uint16_t fragment;              /* the index of its fragment */
+    uint8_t flags;                  /* of what is remembered of it */
+    int asks, tracked;              /* it asks for an ack; it may, because there is space to remember it */
+    int unreliable, reliable, bulk; /* what the window and the rate allow */
+    int within_least;
+    uint32_t prompt; /* prompt messages of a better priority than this may leave */
+    uint32_t small;  /* reliable messages in one piece, of no worse priority */
     int delay, is_ackless, has_long_acks;
 } nc_build_t;
 
@@ -13507,7 +13511,9 @@ static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_bu
     for ( uint32_t handle; ( handle = nc_messages_choose( messages, masks, bulk ) ) != 0; ) {
         nc_message_t * message = nc_message_at( messages, handle );
         int is_begun = message->serial != 0;
-        int may_leave = bulk || build->prompt || !message->fragments || message->is_cancelled;
+        uint32_t priority = nc_message_priority( messages, message );
+        int may_leave = bulk || message->is_cancelled ||
+                        ( message->fragments ? priority < build->prompt : priority <= build->small );
         /* It has waited too long, or the other side, which has sent a LIMIT since, can not take it. */
         int is_over = message->expires <= messages->now || nc_channel_is_missing( messages, message->channel ) ||
                       nc_message_is_too_large( messages, nc_message_kept( message ) );
@@ -13594,13 +13600,14 @@ static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * 
 }
 
 /*  Does a fragment of a large message leave before the small ones that obey the window? They are those of a few fragments,
-    and where more is to be sent than leaves, all. If its priority is better it does, but for a fragment of the others in a
-    round trip. Else it has one turn of five beside those of its priority; and where more is to be sent than leaves, one
-    fragment in a round trip, unless the link is so slow that others would wait long for it. */
+    unreliable ones beyond the least rate, and where more is to be sent than leaves, all. If its priority is better it does,
+    but for a fragment of the others in a round trip. Else it has one turn of five beside those of its priority; and where
+    more is to be sent than leaves, one fragment in a round trip, unless the link is so slow that others would wait long. */
 static int nc_build_large_is_first( struct netcode_messages_t * messages, const nc_build_t * build )
 {
     uint32_t behind = nc_messages_are_behind( messages ) ? UINT32_MAX : 0, handle = 0;
-    uint32_t larges[NC_QUEUES], others[NC_QUEUES] = { behind, behind, UINT32_MAX, 0, behind, behind };
+    uint32_t small = build->within_least ? behind : UINT32_MAX;
+    uint32_t larges[NC_QUEUES], others[NC_QUEUES] = { behind, small, UINT32_MAX, 0, small, small };
     memcpy( larges, nc_large_queues, sizeof( larges ) );
     while ( build->bulk && ( handle = nc_messages_choose( messages, larges, 1 ) ) != 0 ) {
         const nc_message_t * head = nc_message_at( messages, handle );
@@ -13615,9 +13622,12 @@ static int nc_build_large_is_first( struct netcode_messages_t * messages, const 
     const nc_message_t *large = nc_message_at( messages, handle ), *other = nc_message_at( messages, other_handle );
     uint32_t priority = nc_message_priority( messages, large ), theirs = nc_message_priority( messages, other );
     if ( priority < theirs )
-        return behind || messages->fragments_in_flight > messages->large_in_flight;
-    if ( priority > theirs || behind )
-        return behind && messages->large_in_flight == 0 && !nc_messages_are_slow( messages );
+        return behind || !other->fragments || messages->fragments_in_flight > messages->large_in_flight;
+    int slow = nc_messages_are_slow( messages ), obeys = other->fragments || !nc_kind_is_reliable( other->kind );
+    if ( priority > theirs || ( behind ? !slow : !obeys ) )
+        return behind && messages->large_in_flight == 0 && !slow;
+    if ( large->channel == other->channel )
+        return messages->large_in_flight == 0;
     nc_message_channel_t * channel = &messages->channels[large->channel];
     if ( other->serial || nc_channel_ahead( messages, channel, 0 ) >=
                               nc_channel_ahead( messages, &messages->channels[other->channel], 0 ) )
@@ -13673,14 +13683,21 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     int behind = nc_messages_are_behind( messages );
     int within_least = adaptive && messages->least > 0.0 && !( behind && nc_messages_are_slow( messages ) );
     int open = messages->paced > 0.0 && ( !adaptive || in_flight + most <= window );
-    build->unreliable =
-        free_rate || within_least || ( behind ? open : messages->paced > -most && ( !adaptive || in_flight < window ) );
+    uint32_t large = nc_messages_choose( messages, nc_large_queues, 1 );
+    int is_shared = messages->large_count || large;
+    build->within_least = free_rate || within_least;
+    build->unreliable = build->within_least ||
+                        ( behind || is_shared ? open : messages->paced > -most && ( !adaptive || in_flight < window ) );
     build->reliable = free_rate || ( behind ? within_least || open : messages->urgent > -most );
     /* While nothing is acknowledged, no fragments leave: a probe's ack reports which were lost. */
     int least = within_least && messages->fragments_in_flight == 0, silent = adaptive && messages->timeouts;
     build->bulk = messages->config.congestion == NETCODE_MESSAGES_CONGESTION_NONE || ( ( open || least ) && !silent );
-    int is_shared = messages->large_count || nc_messages_choose( messages, nc_large_queues, 1 );
-    build->prompt = build->reliable && !silent && ( !adaptive || !is_shared || open || least );
+    uint32_t priority = large ? nc_message_priority( messages, nc_message_at( messages, large ) ) : 0;
+    if ( build->reliable && !silent && ( !adaptive || !is_shared || open || least ) )
+        build->prompt = UINT32_MAX;
+    else if ( build->reliable && !silent && !behind )
+        build->prompt = priority;
+    build->small = large && adaptive && !open && !build->within_least ? priority : UINT32_MAX;
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
     build->has_long_acks = build->at != head_end;
