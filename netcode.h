@@ -440,9 +440,10 @@
                  follows what has arrived, and a purchase is known to be there. Events use space in the send buffer
                  until you read them.
     large        above 1180 bytes a message is sent in fragments. A message of up to 4 of them (4672 bytes) leaves as
-                 small ones do. While larger ones are sent, it obeys the window, too: it leaves before larger ones of
-                 its own channel, and by turns with those of other channels of its priority. Larger messages use the
-                 rate that all others leave unused, and slow down when the round trip grows. As many are in flight as
+                 small ones do. While larger ones of no worse priority are sent, it obeys the window, too: it leaves
+                 before larger ones of its own channel, but for one fragment in a round trip, and by turns with those of
+                 other channels of its priority. Larger messages use the rate that all others of no worse priority leave
+                 unused, and slow down when the round trip grows. As many are in flight as
                  both buffers hold: by default two of the largest. While one waits for the other side's buffer, all
                  other messages use half of what is granted; but as long as another large one is sent, a few small ones
                  are not held up. Larger ones of a channel are sent one behind the other, channels of one priority side
@@ -477,8 +478,8 @@
                  arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses; unless it is
                  cancelled, refused, has a time to live, or turns out too large or on a missing channel: then it is
                  LOST.
-                 The least rate holds: messages in one piece wait for a rate only beyond least_bytes_per_second, unless
-                 the link does not carry it. After an interruption of up to a second, delivery goes on within four round
+                 The least rate holds: messages in one piece wait for a rate only beyond least_bytes_per_second, and for
+                 the window where a larger one has a better priority, unless the link does not carry it. After an interruption of up to a second, delivery goes on within four round
                  trips and three ticks, as long as round trips are longer than what the least rate needs for a packet.
                  No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and beside
                  larger ones for the window; and as many are in flight as the buffers hold. A lower priority delays a
@@ -490,8 +491,9 @@
                  own channel began before: give streams a channel of their own. A channel that is filled until FULL
                  leaves a 32nd of the send buffer to the others, of which the first gets half: 8 KB by default.
                  No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds;
-                 within 20 s if the other side uses another version, or was reset alone. (In the first seconds of a
-                 connection, a reset of one side alone can go unnoticed if its first packet is lost.)
+                 within 20 s if the other side uses another version, or was reset alone. (In the first seconds after a
+                 connection or a reset has begun, another reset can go unnoticed, and what was accepted then be lost
+                 without an event: begin a new connection instead, which resets both sides.)
                  An ack costs what its packets carried, and a look at the packets in flight. Streams are begun at a
                  limited rate: 128 at once, and 512 a second; twice as many are accepted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that

@@ -412,6 +412,148 @@ TEST( messages_guarantee_large_and_unreliable_ones_beside_a_flood )
     }
 }
 
+/*  More is sent than fits, by three channels; channel 0's messages are what the row is about, and those of channel 2 are large. They begin
+    after a second, or come all the time, and wait for no more than what their priority and their share explain. */
+TEST( messages_guarantee_what_fills_the_window_holds_up_nothing )
+{
+    enum { U = NETCODE_MESSAGE_UNRELIABLE, R = NETCODE_MESSAGE_RELIABLE };
+    static const struct {
+        double rate, delay, queue;
+        struct {
+            int kind, bytes, per_second, priority;
+        } flows[3];
+        double longest;
+    } rows[] = {
+        /* a few fragments beside unreliable ones and a large one, of one priority, and of a better one */
+        { 125000.0, 0.025, 0.3, { { R, 3000, 20, 0 }, { U, 1000, 200, 0 }, { R, 100000, 0, 0 } }, 1.5 },
+        { 125000.0, 0.025, 0.3, { { R, 3000, 20, 0 }, { U, 1000, 200, 1 }, { R, 100000, 0, 2 } }, 0.4 },
+        /* a large one beside unreliable ones of a worse priority, of its own, and hardly more than fit */
+        { 125000.0, 0.025, 0.3, { { R, 100000, 0, 0 }, { U, 1000, 250, 1 }, { R, 10, 0, 1 } }, 1.5 },
+        { 125000.0, 0.025, 0.3, { { R, 100000, 0, 0 }, { U, 1000, 250, 0 }, { R, 10, 0, 1 } }, 6.0 },
+        { 32000.0, 0.025, 0.3, { { R, 6000, 0, 0 }, { U, 600, 57, 0 }, { R, 10, 0, 1 } }, 1.5 },
+        /* a large one beside small ones of its priority on a slow link, and of a worse one that nearly fill the link */
+        { 16000.0, 0.025, 1.0, { { R, 20000, 0, 0 }, { R, 1000, 20, 0 }, { R, 10, 0, 1 } }, 12.0 },
+        { 125000.0, 0.025, 0.3, { { R, 100000, 0, 0 }, { R, 1000, 110, 1 }, { R, 10, 0, 1 } }, 1.5 },
+        /* a few fragments beside small ones of a worse priority, and a large one */
+        { 50000.0, 0.1, 1.0, { { R, 3000, 7, 0 }, { R, 1000, 40, 9 }, { R, 200000, 0, 9 } }, 3.0 },
+    };
+    for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
+        static struct guarantee_flow_t flows[3];
+        struct netcode_messages_config_t config;
+        struct link_t link;
+        netcode_default_messages_config( &config );
+        memset( flows, 0, sizeof( flows ) );
+        for ( int k = 0; k < 3; k++ ) {
+            flows[k].channel = k;
+            flows[k].kind = rows[i].flows[k].kind;
+            flows[k].bytes = rows[i].flows[k].bytes;
+            config.priorities[k] = (uint8_t) rows[i].flows[k].priority;
+        }
+        link_open( &link, &config, 1, rows[i].delay, 0.0 );
+        link.ways[0].bytes_per_second = rows[i].rate;
+        link.ways[0].queue_seconds = rows[i].queue;
+        for ( int tick = 0; tick < 1200; tick++ ) {
+            for ( int k = 0; k < 3; k++ ) {
+                int per_second = rows[i].flows[k].per_second;
+                int due = per_second ? ( tick + 1 ) * per_second / 60 - tick * per_second / 60 : tick == 60;
+                while ( due-- > 0 && flows[k].sent < 4096 )
+                    guarantee_send( &link, &flows[k] );
+            }
+            link_tick( &link );
+            guarantee_read( &link, flows );
+        }
+        CHECK_GE( flows[0].came, rows[i].flows[0].per_second ? flows[0].sent - 8 : 1 );
+        CHECK_LE( flows[0].longest, rows[i].longest );
+        link_close( &link );
+        if ( test_state.failures )
+            printf( "    row %d: %d of %d, %.2f s\n", i, flows[0].came, flows[0].sent, flows[0].longest );
+    }
+}
+
+/* The same where its own channel has more of a few fragments than fit. */
+TEST( messages_guarantee_a_large_one_beside_prompt_ones_of_its_channel )
+{
+    struct link_t link;
+    struct netcode_message_t message;
+    double came = 0.0;
+    guarantee_open( &link, 0.025, 0.0, 125000.0, 0.3 );
+    for ( int tick = 0; tick < 600; tick++ ) {
+        if ( tick == 60 )
+            CHECK_EQ( netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100000 ),
+                      NETCODE_OK );
+        (void) netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 3000 );
+        (void) netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 1500 );
+        link_tick( &link );
+        while ( netcode_messages_receive( link.ends[1], &message ) )
+            came = message.bytes == 100000 ? link.now : came;
+    }
+    CHECK_GT( came, 1.0 );
+    CHECK_LE( came, 10.0 );
+    link_close( &link );
+}
+
+/* The priority that a message has lent ends with it, as when it expires: the large one that had it no longer holds up better ones. */
+TEST( messages_guarantee_lent_priority_ends )
+{
+    struct netcode_messages_stream_t stream = guarantee_stream( 2, 50000 );
+    struct netcode_messages_config_t config;
+    struct netcode_messages_event_t event;
+    struct netcode_message_t message;
+    struct link_t link;
+    double done = 0.0;
+    netcode_default_messages_config( &config );
+    config.receive_buffer_bytes = 1; /* the least: the first large one has all of it */
+    config.priorities[0] = 9;
+    config.priorities[2] = 5;
+    config.accept_stream_function = guarantee_stream_accept;
+    link_open( &link, &config, 1, 0.025, 0.0 );
+    link.ways[0].bytes_per_second = 16000.0;
+    link.ways[0].queue_seconds = 0.5;
+    stream.receipt = 7;
+    memset( &message, 0, sizeof( message ) );
+    message.kind = NETCODE_MESSAGE_RELIABLE;
+    message.data = flow_data;
+    for ( int tick = 0; tick < 900; tick++ ) {
+        message.channel = tick == 60;
+        message.bytes = tick == 60 ? 200000 : 262144;
+        message.ttl_seconds = tick == 60 ? 0.3f : 0.0f;
+        if ( tick == 0 || tick == 60 )
+            CHECK_EQ( netcode_messages_send_message( link.ends[0], &message ), NETCODE_OK );
+        if ( tick == 120 )
+            CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
+        link_tick( &link );
+        while ( netcode_messages_event( link.ends[0], &event ) )
+            done = event.receipt == 7 && event.type == NETCODE_MESSAGES_EVENT_ACKED ? link.now : done;
+    }
+    CHECK_GT( done, 2.0 );
+    CHECK_LE( done, 9.0 );
+    link_close( &link );
+}
+
+/* However late packets once were, as after a jump of the clock, a lost one is waited for no longer than the patience. */
+TEST( messages_guarantee_late_packets_delay_no_repeats )
+{
+    static struct guarantee_flow_t flows[2];
+    struct link_t link;
+    memset( flows, 0, sizeof( flows ) );
+    guarantee_open( &link, 0.05, 0.0, 0.0, 0.0 );
+    flows[0].kind = NETCODE_MESSAGE_RELIABLE;
+    flows[0].bytes = 1000;
+    for ( int tick = 0; tick < 900; tick++ ) {
+        if ( tick >= 300 )
+            link.ends[0]->reorder_seconds = 300.0;
+        link.ways[0].loss = tick >= 400 && tick < 402;
+        if ( tick < 600 )
+            guarantee_send( &link, &flows[0] );
+        link_tick( &link );
+        guarantee_read( &link, flows );
+    }
+    CHECK_EQ( flows[0].came, flows[0].sent );
+    CHECK_GT( flows[0].longest, 0.1 );
+    CHECK_LE( flows[0].longest, 2.5 );
+    link_close( &link );
+}
+
 /*  Two channels of one priority that always have messages share what leaves by weight, also where a third one sends now and then,
     which waits for none of what they have sent before. */
 TEST( messages_guarantee_weights_beside_a_channel_that_pauses )
