@@ -13106,8 +13106,7 @@ typedef struct {
     int asks, tracked;              /* it asks for an ack; it may, because there is space to remember it */
     int unreliable, reliable, bulk; /* what the window and the rate allow */
     int within_least;
-    uint32_t prompt; /* prompt messages of a better priority than this may leave */
-    uint32_t small;  /* reliable messages in one piece, of no worse priority */
+    uint32_t prompt, small; /* priorities below which prompt messages, and those in one piece, may leave */
     int delay, is_ackless, has_long_acks;
 } nc_build_t;
 
@@ -13513,9 +13512,9 @@ static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_bu
     for ( uint32_t handle; ( handle = nc_messages_choose( messages, masks, bulk ) ) != 0; ) {
         nc_message_t * message = nc_message_at( messages, handle );
         int is_begun = message->serial != 0;
-        uint32_t priority = nc_message_priority( messages, message );
-        int may_leave = bulk || message->is_cancelled ||
-                        ( message->fragments ? priority < build->prompt : priority <= build->small );
+        uint32_t below = message->fragments ? build->prompt : build->small;
+        int may_leave =
+            bulk || below == UINT32_MAX || message->is_cancelled || nc_message_priority( messages, message ) < below;
         /* It has waited too long, or the other side, which has sent a LIMIT since, can not take it. */
         int is_over = message->expires <= messages->now || nc_channel_is_missing( messages, message->channel ) ||
                       nc_message_is_too_large( messages, nc_message_kept( message ) );
@@ -13699,7 +13698,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
         build->prompt = UINT32_MAX;
     else if ( build->reliable && !silent && !behind )
         build->prompt = priority;
-    build->small = large && adaptive && !open && !build->within_least ? priority : UINT32_MAX;
+    build->small = large && adaptive && !open && !build->within_least ? priority + 1 : UINT32_MAX;
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
     build->has_long_acks = build->at != head_end;
