@@ -1625,7 +1625,8 @@ NETCODE_API struct netcode_client_t * netcode_client_create( const char * addres
                                                              double time );
 
 /*  The same with an address of each family, in either order, so that it can connect to servers of both. Without the
-    second one (NULL or empty) it is netcode_client_create. */
+    second one (NULL or empty) it is netcode_client_create; so it is with a family that can not be had, as where IPv6 is
+    switched off, which the log says at INFO. */
 NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * address1, const char * address2,
                                                                   const struct netcode_client_config_t * config,
                                                                   double time );
@@ -1733,7 +1734,7 @@ NETCODE_API struct netcode_server_t * netcode_server_create( const char * addres
                                                              double time );
 
 /*  The same with an address of each family, in either order; without the second one (NULL or empty) it is
-    netcode_server_create. */
+    netcode_server_create, and so it is, with a line in the log at ERROR, where a family can not be had. */
 NETCODE_API struct netcode_server_t * netcode_server_create_dual( const char * address1, const char * address2,
                                                                   const struct netcode_server_config_t * config,
                                                                   double time );
@@ -5953,9 +5954,10 @@ static int nc_socket_bind_handle( nc_socket_udp_t * udp, int which, const struct
 }
 
 /* Opens and binds one handle; on failure the owner closes it. */
-static int nc_socket_open_handle( nc_socket_udp_t * udp, int which, const nc_socket_request_t * request )
+static int nc_socket_open_handle( nc_socket_udp_t * udp, const nc_socket_request_t * request,
+                                  const struct netcode_address_t * address )
 {
-    const struct netcode_address_t * address = request->addresses[which];
+    int which = udp->count;
     nc_socket_handle_t handle = nc_socket_make_handle( address );
     udp->handles[which] = handle;
     if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, address, request ) )
@@ -5968,7 +5970,7 @@ static int nc_socket_open_handle( nc_socket_udp_t * udp, int which, const nc_soc
 #if defined( NC_SOCKET_LINUX )
     udp->segments = nc_socket_set( handle, NC_SOCKET_UDP_LEVEL, NC_SOCKET_UDP_SEGMENT, 0 ); /* is it supported? */
 #endif
-    udp->count = which + 1;
+    udp->count++;
     return NC_SOCKET_OK;
 }
 
@@ -6067,22 +6069,39 @@ static int nc_socket_udp_rebind( void * context )
     return done;
 }
 
-/*  Opens both handles. If both addresses have port 0, the second gets the first one's port, so that a server has one
-    port in both families. Returns nc_socket_result_t, and the family that failed. */
+/* Did this fail as the system lacks the family, as where IPv6 is switched off: no sockets of it, or no addresses? */
+static int nc_socket_lacks_family( int result )
+{
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+    return result == NC_SOCKET_CREATE_FAILED || nc_socket_error() == WSAEADDRNOTAVAIL;
+#else
+    return result == NC_SOCKET_CREATE_FAILED || nc_socket_error() == EADDRNOTAVAIL;
+#endif
+}
+
+/*  Opens a handle for each address whose family there is. If both have port 0, the second gets the first one's port, so that
+    a server has one port in both families. Returns nc_socket_result_t, and the family that failed. */
 static int nc_socket_open_handles( nc_socket_udp_t * udp, const nc_socket_request_t * request, int * failed_family )
 {
-    nc_socket_request_t attempt = *request;
-    *failed_family = request->addresses[0]->type;
-    int result = nc_socket_open_handle( udp, 0, request );
-    if ( result != NC_SOCKET_OK || !request->addresses[1] )
-        return result;
-
-    *failed_family = request->addresses[1]->type;
-    struct netcode_address_t second = *request->addresses[1];
-    if ( second.port == 0 && request->addresses[0]->port == 0 )
-        second.port = udp->bound[0].port;
-    attempt.addresses[1] = &second;
-    return nc_socket_open_handle( udp, 1, &attempt );
+    int result = NC_SOCKET_OK;
+    for ( int i = 0; i < 2 && request->addresses[i]; i++ ) {
+        struct netcode_address_t address = *request->addresses[i];
+        if ( udp->count && address.port == 0 && request->addresses[0]->port == 0 )
+            address.port = udp->bound[0].port;
+        *failed_family = address.type;
+        result = nc_socket_open_handle( udp, request, &address );
+        if ( result == NC_SOCKET_OK )
+            continue;
+        if ( !request->addresses[1] || !nc_socket_lacks_family( result ) )
+            return result;
+        int level = request->reports_errors ? NETCODE_LOG_LEVEL_INFO : NETCODE_LOG_LEVEL_ERROR;
+        if ( NC_LOG_ON( level ) )
+            nc_log_write( request->log, level, "no IPv%d on this system (error %d): the other family is used",
+                          address.type == NETCODE_ADDRESS_IPV4 ? 4 : 6, nc_socket_error() );
+        nc_socket_close_handle( udp->handles[udp->count] );
+        udp->handles[udp->count] = NC_SOCKET_NONE;
+    }
+    return udp->count ? (int) NC_SOCKET_OK : result;
 }
 
 /* Returns nc_socket_result_t; on failure `failed_family` receives the family. */

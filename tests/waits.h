@@ -1,5 +1,5 @@
 /*  Included before netcode.h: what the library asks select and nanosleep for is noted, so that no test has to measure how long it
-    waits. */
+    waits; and a system without one family of addresses is played. */
 
 #ifndef WAITS_H
 #define WAITS_H
@@ -15,6 +15,7 @@ enum { test_notes_waits = 1 };
 #endif
 #include <errno.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 
 static int test_select_error; /* select is refused with this; 0: it is not */
 
@@ -24,6 +25,24 @@ static int test_select( int count, fd_set * in, fd_set * out, fd_set * wrong, st
     errno = test_select_error;
     return test_select_error ? -1 : select( count, in, out, wrong, wait );
 }
+static int
+    test_lacks_family; /* AF_INET or AF_INET6: there are no sockets of it, or where test_lacks_addresses no addresses */
+static int test_lacks_addresses;
+
+static int test_socket( int family, int type, int protocol )
+{
+    errno = EAFNOSUPPORT;
+    return family == test_lacks_family && !test_lacks_addresses ? -1 : socket( family, type, protocol );
+}
+
+static int test_bind( int handle, const struct sockaddr * address, socklen_t bytes )
+{
+    errno = EADDRNOTAVAIL;
+    return address->sa_family == test_lacks_family ? -1 : bind( handle, address, bytes );
+}
+#define socket( family, type, protocol ) test_socket( family, type, protocol )
+#define bind( handle, address, bytes ) test_bind( handle, address, bytes )
+
 #if defined( __linux__ ) && defined( __LP64__ )
 #include <sys/syscall.h>
 #include <time.h>

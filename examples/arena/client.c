@@ -85,8 +85,6 @@ static int begin( const uint8_t * token, double time )
     app.net = netcode_client_create( "0.0.0.0", &config, time );
 #else
     app.net = netcode_client_create_dual( "0.0.0.0", "::", &config, time );
-    if ( !app.net )
-        app.net = netcode_client_create( "0.0.0.0", &config, time ); /* a machine without IPv6 */
 #endif
     if ( !app.net || !arena_client_create( &app.player, app.net, time ) ) {
         snprintf( app.why, sizeof( app.why ), "No client could be made: %s",

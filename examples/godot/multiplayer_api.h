@@ -172,11 +172,7 @@ static struct netcode_client_t * multiplayer_new_client( const struct multiplaye
         ipv4 |= info->server_addresses[i].type == NETCODE_ADDRESS_IPV4;
         ipv6 |= info->server_addresses[i].type == NETCODE_ADDRESS_IPV6;
     }
-    struct netcode_client_t * client =
-        netcode_client_create_dual( ipv4 ? "0.0.0.0" : "::", ipv4 && ipv6 ? "::" : NULL, config, time );
-    if ( client == NULL && ipv4 && ipv6 ) /* a system without IPv6 */
-        client = netcode_client_create( "0.0.0.0", config, time );
-    return client;
+    return netcode_client_create_dual( ipv4 ? "0.0.0.0" : "::", ipv4 && ipv6 ? "::" : NULL, config, time );
 }
 
 static int multiplayer_create_client( struct multiplayer_t * m, const struct multiplayer_client_options_t * options,

@@ -152,6 +152,15 @@ static void stage_judge_create( int error, int memory_error, int lines )
         watch_finding( "create failed, though only %s was refused", system_names[kind] );
 }
 
+/* Did a create with two addresses go on with one? It is as clean as one that fails, and the story needs both. */
+static int stage_lacks_family( const struct netcode_socket_t * socket, int lines )
+{
+    if ( !stage.story->dual || ( (const nc_socket_udp_t *) socket->context )->count == 2 )
+        return 0;
+    stage_judge_create( 1, 1, lines );
+    return 1;
+}
+
 /* The port that the system chose for the first server is the second one's too. */
 static void stage_server_config( struct netcode_server_config_t * config, int which )
 {
@@ -229,6 +238,10 @@ static struct netcode_server_t * stage_try_server( int which )
         if ( config.socket )
             socket.close( socket.context );
     }
+    else if ( stage_lacks_family( &server->base.socket, lines ) ) {
+        calls_server_destroy( server );
+        server = NULL;
+    }
     return server;
 }
 
@@ -262,6 +275,10 @@ static struct netcode_client_t * stage_try_client( void )
         stage_judge_create( netcode_client_create_error(), NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED, lines );
         if ( config.socket )
             socket.close( socket.context );
+    }
+    else if ( stage_lacks_family( &client->base.socket, lines ) ) {
+        calls_client_destroy( client );
+        client = NULL;
     }
     return client;
 }

@@ -779,6 +779,66 @@ TEST( socket_wait_with_a_high_handle )
         SKIP( "so many file descriptors are not allowed here" );
 }
 
+#if !defined( _WIN32 )
+
+static int socket_lacking[NETCODE_LOG_LEVEL_DEBUG + 1]; /* lines about it at each level */
+
+static void socket_note_lack( void * context, int level, const char * text )
+{
+    (void) context;
+    socket_lacking[level] += strstr( text, "no IPv" ) != NULL;
+}
+
+/*  A system without IPv6, or without IPv4: there are no such sockets, or none of their addresses. With an address of each family, in
+    either order, client and server have the other one. */
+TEST( socket_dual_without_one_family )
+{
+    for ( int i = 0; i < 8; i++ ) {
+        static const char * texts[2] = { "0.0.0.0", "::" };
+        int lacks_six = i & 1, first = i >> 1 & 1;
+        struct netcode_socket_t dual;
+        struct netcode_client_config_t client_config;
+        struct netcode_server_config_t server_config;
+        struct netcode_address_t missing = socket_address( lacks_six ? "::1" : "127.0.0.1" );
+        if ( !lacks_six && !socket_open( &dual, "::1", NULL ) )
+            SKIP( "no ::1" );
+        if ( !lacks_six )
+            dual.close( dual.context );
+        missing.port = 1;
+        netcode_log_level( NETCODE_LOG_LEVEL_NONE );
+        test_lacks_family = lacks_six ? AF_INET6 : AF_INET;
+        test_lacks_addresses = i >> 2;
+        REQUIRE( socket_open( &dual, texts[first], texts[!first] ) );
+        CHECK_EQ( ( (nc_socket_udp_t *) dual.context )->count, 1 );
+        CHECK_EQ( socket_where( &dual, 0 ).type, lacks_six ? NETCODE_ADDRESS_IPV4 : NETCODE_ADDRESS_IPV6 );
+        CHECK_GT( socket_where( &dual, 0 ).port, 0 );
+        CHECK_EQ( socket_send( &dual, &missing, "x", 1 ), 0 );
+        dual.close( dual.context );
+        CHECK( !socket_open( &dual, texts[lacks_six], NULL ) );
+        netcode_log_level( NETCODE_LOG_LEVEL_INFO );
+        memset( socket_lacking, 0, sizeof( socket_lacking ) );
+        netcode_default_client_config( &client_config );
+        client_config.log_callback = socket_note_lack;
+        struct netcode_client_t * client =
+            netcode_client_create_dual( texts[first], texts[!first], &client_config, 0.0 );
+        CHECK( client != NULL );
+        netcode_client_destroy( client );
+        netcode_default_server_config( &server_config );
+        server_config.log_callback = socket_note_lack;
+        struct netcode_server_t * server =
+            netcode_server_create_dual( texts[first], texts[!first], &server_config, 0.0 );
+        CHECK( server != NULL );
+        netcode_server_destroy( server );
+        CHECK_EQ( socket_lacking[NETCODE_LOG_LEVEL_INFO], 1 );
+        CHECK_EQ( socket_lacking[NETCODE_LOG_LEVEL_ERROR], 1 );
+        test_lacks_family = 0;
+        netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+        CHECK_EQ( socket_allocator.live, 0 );
+    }
+}
+
+#endif
+
 #endif
 
 /* One broken handle of two does not silence the other. */
