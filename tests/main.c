@@ -65,6 +65,7 @@ static nc_socket_extras_t udp_extras; /* of the socket that a test opened last *
 #include "story/takeover.c"
 #include "story/floods.c"
 #include "story/errors.c"
+#include "story/failover.c"
 #include "story/refusals.c"
 #include "story/secrets.c"
 #include "story/quirks.c"

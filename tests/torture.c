@@ -36,6 +36,8 @@
 #undef malloc
 #undef free
 #undef select
+#undef socket
+#undef bind
 
 #include "torture/stories.h"
 

@@ -1586,6 +1586,8 @@ namespace NetcodeH
         /// <summary>Requested from the system; 0: 4 MiB.</summary>
         public int ReceiveBufferBytes { get; set; }
         public int SendBufferBytes { get; set; }
+        /// <summary>While no server answers, the token's next one is asked, too, after so many seconds; 0: in turn, as the standard says.</summary>
+        public double NextServerSeconds { get; set; } = 0.25;
 
         internal ClientConfig Copy() { return (ClientConfig)MemberwiseClone(); }
 
@@ -1604,6 +1606,7 @@ namespace NetcodeH
             config->batch_sends = BatchSends ? 1 : 0;
             config->receive_buffer_bytes = ReceiveBufferBytes;
             config->send_buffer_bytes = SendBufferBytes;
+            config->next_server_seconds = NextServerSeconds;
         }
     }
 
@@ -3902,6 +3905,7 @@ namespace NetcodeH
         public int batch_sends;
         public int receive_buffer_bytes;
         public int send_buffer_bytes;
+        public double next_server_seconds;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -4112,7 +4116,7 @@ namespace NetcodeH
         internal const int MessagesDropReasons = 13;
 
         // Of the layout of all structs here, where pointers have 64 bits: netcode_csharp_layout of the library that fits.
-        internal const ulong Layout64 = 0x9902dc57c72b96d9;
+        internal const ulong Layout64 = 0xb2fa21122343f29b;
 
         // A library of another layout is refused here, before a byte of it is read or written. Where pointers have 32 bits there are several
         // layouts, and the version alone is compared.

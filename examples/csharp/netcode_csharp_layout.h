@@ -61,6 +61,7 @@ static const uint32_t netcode_csharp_offsets[] = {
     NETCODE_AT( netcode_client_config_t, batch_sends ),
     NETCODE_AT( netcode_client_config_t, receive_buffer_bytes ),
     NETCODE_AT( netcode_client_config_t, send_buffer_bytes ),
+    NETCODE_AT( netcode_client_config_t, next_server_seconds ),
     NETCODE_SIZE( netcode_server_config_t ),
     NETCODE_AT( netcode_server_config_t, protocol_id ),
     NETCODE_AT( netcode_server_config_t, private_key ),

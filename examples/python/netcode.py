@@ -359,7 +359,13 @@ _ADDITIONS = (
     (c_int, _PEER_NUMBERS),
 )
 _ClientConfig = _struct(
-    "netcode_client_config_t", *_MEMORY, *_SIMULATOR, (_StateChange, "state_change_callback"), *_OVERRIDES, *_ADDITIONS
+    "netcode_client_config_t",
+    *_MEMORY,
+    *_SIMULATOR,
+    (_StateChange, "state_change_callback"),
+    *_OVERRIDES,
+    *_ADDITIONS,
+    (c_double, "next_server_seconds"),
 )
 _ServerConfig = _struct(
     "netcode_server_config_t",
@@ -1729,7 +1735,8 @@ class Client(_Peer):
     data) or None, which then carries every datagram. Callbacks: on_state_change(previous, state), on_log(level, text),
     on_drop(reason, address, bytes), on_send_loopback(client_index, data, sequence), unix_time() -> seconds. The other
     options are numbers of netcode_client_config_t: sequence_base, packet_pool_buffers, packet_quota, update_budget,
-    batch_sends, receive_buffer_bytes, send_buffer_bytes.
+    batch_sends, receive_buffer_bytes, send_buffer_bytes. While no server answers, the token's next one is asked, too,
+    after next_server_seconds; 0: in turn.
     """
 
     _next_event = lib.netcode_client_next_event
@@ -1748,10 +1755,12 @@ class Client(_Peer):
         on_drop: Optional[Callable[[DropReason, Optional[Address], int], None]] = None,
         on_send_loopback: Optional[Callable[[int, bytes, int], None]] = None,
         unix_time: Optional[Callable[[], int]] = None,
+        next_server_seconds: float = 0.25,
         **options: int,
     ):
         config, hooks = _ClientConfig(), _Hooks()
         lib.netcode_default_client_config(config)
+        config.next_server_seconds = next_server_seconds
         _set_numbers(config, _PEER_NUMBERS, options)
         _hook_common(config, hooks, on_log, on_drop, on_send_loopback, unix_time, network)
         if on_state_change:

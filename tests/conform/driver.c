@@ -146,6 +146,7 @@ static const char * run_client( char ** words )
     struct netcode_client_config_t config;
     netcode_default_client_config( &config );
     config.state_change_callback = on_state;
+    config.next_server_seconds = 0.0; /* the next server in turn, as the standard says */
     client = netcode_client_create( words[1], &config, netcode_time() );
     return client ? run_connect( words[2] ) : netcode_client_create_error_text( netcode_client_create_error() );
 }

@@ -1135,12 +1135,35 @@ static void next_server_story( const char * bind_to, int silent, const char * de
     CHECK_EQ( lan_system_port( 0, at.type ), port );
     lan_connect( 0, name, lan.at[0] );
     if ( lan_arrives( 0, lan.at[0] ) ) {
+        struct netcode_client_report_t report;
+        netcode_client_report( lan.clients[0], &report );
+        CHECK_LE( report.servers[0].seconds_waited, 0.4 );
         CHECK( lan_echo( 0, 700, 3 ) );
         CHECK_EQ( netcode_client_get_port( lan.clients[0] ), port );
         CHECK_EQ( lan_system_port( 0, type ), port );
         CHECK_EQ( lan_system_port( 0, at.type ), port );
         CHECK_EQ( netcode_server_client_address( lan.servers[0], 0 )->port, port );
     }
+    lan_close();
+    close( handle );
+}
+
+/* The second server is asked, too, and is silent: the socket still hears the first one, which answers late. */
+TEST( linux_client_hears_a_slow_first_server )
+{
+    struct netcode_address_t at;
+    char name[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int handle = plain_socket( "127.0.0.1:0", &at );
+    lan_close();
+    lan_plain_server( 0, "127.0.0.1:0" );
+    lan_client( 0, "127.0.0.1:0" );
+    struct netcode_server_t * server = lan.servers[0];
+    lan_connect( 0, lan.at[0], netcode_address_to_string( &at, name ) );
+    lan.servers[0] = NULL;
+    lan_run( 0.3 );
+    lan.servers[0] = server;
+    CHECK( lan_arrives( 0, lan.at[0] ) );
+    CHECK( lan_echo( 0, 500, 1 ) );
     lan_close();
     close( handle );
 }
@@ -1273,6 +1296,7 @@ static void unreachable_story( const char * nowhere, const char * bind_to2 )
         netcode_client_report( lan.clients[0], &report );
         CHECK_GE( report.servers[0].errors, 1 );
         CHECK_NE( report.servers[0].last_error, 0 );
+        CHECK_LE( report.servers[0].seconds_waited, 0.4 );
         CHECK( lan_echo( 0, 500, 1 ) );
         lan_leaves( 0 );
         lan_connect( 0, nowhere, lan.at[0] );

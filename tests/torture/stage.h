@@ -237,8 +237,7 @@ static struct netcode_server_t * stage_try_server( int which )
         stage_judge_create( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED, lines );
         if ( config.socket )
             socket.close( socket.context );
-    }
-    else if ( stage_lacks_family( &server->base.socket, lines ) ) {
+    } else if ( stage_lacks_family( &server->base.socket, lines ) ) {
         calls_server_destroy( server );
         server = NULL;
     }
@@ -275,8 +274,7 @@ static struct netcode_client_t * stage_try_client( void )
         stage_judge_create( netcode_client_create_error(), NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED, lines );
         if ( config.socket )
             socket.close( socket.context );
-    }
-    else if ( stage_lacks_family( &client->base.socket, lines ) ) {
+    } else if ( stage_lacks_family( &client->base.socket, lines ) ) {
         calls_client_destroy( client );
         client = NULL;
     }
