@@ -149,10 +149,8 @@
     There are no locks and no hidden threads. One thread at a time may use an object; different objects may be used by
     different threads. Set the process-wide hooks (log level, printf, assert, tagging) and call netcode_init before the
     threads start. Callbacks run inside your own calls and may call the library: destroy, stop and start then take
-    effect when the outermost call returns; an update inside an update is refused. A callback should return. If it does
-    not (longjmp, a C++ exception), the rest of its call is not done, and packets in flight may be lost. The next call
-    that you make from the same function, or from one of its callers, finds the object in order, and destroy frees it.
-    From deeper on the stack, a call looks like one of that callback. For exceptions, C code needs -fexceptions.
+    effect when the outermost call returns; an update inside an update is refused. A callback must
+    return: no longjmp, no C++ exception passes through it. It may run on another stack, as of a fiber.
 
     One server object uses one core. To use more, run several objects, each on its own thread: on different ports (the
     token names those that a player may try), or on Linux all on one port with share_port, where the system assigns each
@@ -2215,16 +2213,6 @@ typedef struct {
 #define NC_STATIC_ASSERT( name, condition ) static_assert( condition, #name )
 #else
 #define NC_STATIC_ASSERT( name, condition ) typedef char nc_static_##name[( condition ) ? 1 : -1]
-#endif
-
-/*  The stack address of the calling function. If a call of the application is not deeper on the stack than the
-    outermost call in progress, no callback made it: a callback did not return (longjmp, an exception). */
-#if defined( __GNUC__ ) || defined( __clang__ )
-#define NC_FRAME() ( (uintptr_t) __builtin_frame_address( 0 ) )
-#elif defined( _MSC_VER )
-#define NC_FRAME() ( (uintptr_t) _AddressOfReturnAddress() )
-#else
-#define NC_FRAME() ( (uintptr_t) 0 ) /* then this can not be detected */
 #endif
 
 #define NC_LOG_ON( level ) ( ( level ) <= nc_log_threshold )
@@ -4695,14 +4683,6 @@ static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct net
         nc_outbox_send( outbox, &datagram, 1 );
 }
 
-/* The network's send did not return: its datagrams are lost, as can happen on networks. */
-static void nc_outbox_repair( nc_outbox_t * outbox )
-{
-    if ( outbox->flushing )
-        outbox->count = outbox->sent = outbox->flushing = 0;
-    outbox->depth = 0;
-}
-
 /* ---- time and datagrams, for client and server ---- */
 
 /*  A tenth of a second, less the error of a caller's clock, so that it is over after six ticks at 60 Hz. Standard:
@@ -6634,7 +6614,6 @@ typedef struct {
     int backlog;                          /* the last update left datagrams waiting */
     uint16_t update;                      /* counts updates */
     int depth;                            /* calls in progress: callbacks may make calls */
-    uintptr_t outermost;                  /* the stack address of the outermost one */
     int updating;                         /* one of them is an update */
     int destroy_deferred;                 /* a callback has called destroy: the outermost call does it */
     int loopback_reported;                /* the missing callback for loopback payloads was logged */
@@ -6734,18 +6713,13 @@ static void nc_endpoint_free( nc_endpoint_t * base, size_t written )
 
 /* ---- receiving ---- */
 
-static void nc_endpoint_prepare_batch( nc_endpoint_t * base, nc_pool_t * pool )
-{
-    for ( int i = 0; i < base->batch_count; i++ )
-        nc_arrival_prepare( &base->datagrams[i], pool, base->batch[i] );
-}
-
 /* Takes the batch's buffers from a new pool. */
 static void nc_endpoint_fill_batch( nc_endpoint_t * base, nc_pool_t * pool )
 {
-    for ( int i = 0; i < base->batch_count; i++ )
+    for ( int i = 0; i < base->batch_count; i++ ) {
         base->batch[i] = nc_pool_take( pool );
-    nc_endpoint_prepare_batch( base, pool );
+        nc_arrival_prepare( &base->datagrams[i], pool, base->batch[i] );
+    }
 }
 
 /* Receives up to `wanted` datagrams into the batch. Returns how many; 0 also if the socket is broken. */
@@ -6763,26 +6737,6 @@ static void nc_endpoint_count_error( nc_endpoint_t * base, int error )
 }
 
 /* ---- calls ---- */
-
-/* A callback of an earlier call did not return: nothing is in progress any more. */
-static NC_COLD void nc_endpoint_repair( nc_endpoint_t * base, nc_pool_t * pool )
-{
-    base->depth = base->updating = 0;
-    nc_outbox_repair( &base->outbox );
-    if ( pool )
-        nc_endpoint_prepare_batch( base, pool );
-}
-
-/* Begins a call, whose stack frame is `frame`. Returns whether an earlier call was not finished and needs a repair. */
-static NC_INLINE int nc_endpoint_begin_call( nc_endpoint_t * base, nc_pool_t * pool, uintptr_t frame )
-{
-    int repair = base->depth && frame >= base->outermost && frame;
-    if ( repair )
-        nc_endpoint_repair( base, pool );
-    if ( base->depth++ == 0 )
-        base->outermost = frame;
-    return repair;
-}
 
 /* An update begins, unless it is called from a callback of one. */
 static int nc_endpoint_begin_update( nc_endpoint_t * base, const char * function, double time )
@@ -7659,8 +7613,7 @@ static void nc_client_update( struct netcode_client_t * client )
     so that the application gets all events in the order in which they happened. */
 static NC_INLINE void nc_client_begin_call( struct netcode_client_t * client )
 {
-    if ( nc_endpoint_begin_call( &client->base, client->inbox.pool, NC_FRAME() ) )
-        client->disconnecting = 0;
+    client->base.depth++;
     nc_client_check( client );
     nc_client_notify( client );
 }
@@ -10636,30 +10589,10 @@ static void nc_server_check( const struct netcode_server_t * server )
     (void) pool;
 }
 
-/*  A callback of the last call did not return: nothing is in progress any more. Finishes what that call did not: slots
-    to be freed, timers that were due, a stop. */
-static void nc_server_repair( struct netcode_server_t * server )
-{
-    nc_server_memory_t * memory = &server->memory;
-    server->walks = NULL;
-    for ( uint32_t i = 0; i < memory->slot_count; i++ )
-        if ( memory->slots[i].state == NC_SLOT_CLOSING ) {
-            nc_server_free_slot( server, i );
-        } else if ( memory->slots[i].state == NC_SLOT_CONNECTED && !memory->slots[i].loopback ) {
-            nc_wheel_remove( &memory->wheel, i );
-            nc_server_set_slot_timer( server, i );
-        }
-
-    if ( server->stopping )
-        server->deferred = NC_DEFERRED_STOP;
-    server->stopping = 0;
-}
-
 /* Begins a call; as nc_client_begin_call. */
 static NC_INLINE void nc_server_begin_call( struct netcode_server_t * server )
 {
-    if ( nc_endpoint_begin_call( &server->base, server->memory.inbox.pool, NC_FRAME() ) )
-        nc_server_repair( server );
+    server->base.depth++;
     nc_server_check( server );
     nc_server_notify( server );
 }

@@ -730,199 +730,84 @@ TEST( corners_the_callback_takes_the_slot_of_a_newer_session )
     w->server_parties[0].on_change = NULL;
 }
 
-/* ---- callbacks that do not return ---- */
+/* ---- callbacks on another stack, as of a fiber ---- */
 
-/* The callbacks of story/callbacks.c's list, and the application's own question. */
-enum { JUMP_CHANGE, JUMP_DROP, JUMP_LOOPBACK, JUMP_LOG, JUMP_UNIX, JUMP_SEND, JUMP_RECEIVE, JUMP_ADMIT, JUMP_PLACES };
+#if defined( __linux__ )
+#include <ucontext.h>
 
 static struct {
-    jmp_buf back;
-    int armed; /* the callback jumps when it is called so many times more; 0: never */
-    int where;
-    int jumps;
-} jump;
+    ucontext_t callers[2], fiber;
+    struct world_t * w;
+    int side, done, running; /* behind a stop */
+} fibers;
 
-static void jump_from( int where )
+/* Runs a function on a stack of its own; the second one's addresses are above the first one's. */
+static void fibers_switch( int which, void ( *function )( void ) )
 {
-    if ( where == jump.where && jump.armed && --jump.armed == 0 ) {
-        jump.jumps++;
-        longjmp( jump.back, 1 );
-    }
+    static uint8_t stacks[2][262144];
+    getcontext( &fibers.fiber );
+    fibers.fiber.uc_stack.ss_sp = stacks[which];
+    fibers.fiber.uc_stack.ss_size = sizeof( stacks[which] );
+    fibers.fiber.uc_link = &fibers.callers[which];
+    makecontext( &fibers.fiber, function, 0 );
+    swapcontext( &fibers.callers[which], &fibers.fiber );
 }
 
-static void jump_change( void * context, int a, int b )
+static void fibers_end( void )
 {
-    world_change_callback( context, a, b );
-    jump_from( JUMP_CHANGE );
+    struct world_t * w = fibers.w;
+    if ( fibers.side ) {
+        netcode_server_stop( w->servers[0] );
+        fibers.running = netcode_server_running( w->servers[0] );
+        netcode_server_destroy( w->servers[0] );
+    } else
+        netcode_client_destroy( w->clients[0] );
 }
 
-static void jump_drop( void * context, int reason, const struct netcode_address_t * from, int bytes )
+static void fibers_change( void * context, int a, int b )
 {
-    world_drop_callback( context, reason, from, bytes );
-    jump_from( JUMP_DROP );
+    (void) context, (void) a, (void) b;
+    if ( fibers.done++ == 0 ) /* what it ends calls this again */
+        fibers_switch( 1, fibers_end );
 }
 
-static void jump_loopback( void * context, int client_index, const uint8_t * data, int bytes, uint64_t sequence )
+static void fibers_update( void )
 {
-    (void) context, (void) client_index, (void) data, (void) bytes, (void) sequence;
-    jump_from( JUMP_LOOPBACK );
+    struct world_t * w = fibers.w;
+    if ( w->clients[0] )
+        netcode_client_update( w->clients[0], w->time );
+    if ( !fibers.side && fibers.done )
+        w->clients[0] = NULL;
+    netcode_server_update( w->servers[0], w->time );
+    if ( fibers.side && fibers.done )
+        w->servers[0] = NULL;
 }
 
-static void jump_log( void * context, int level, const char * text )
+/* What such a callback ends is in use until the outermost call returns. */
+TEST( a_callback_on_another_stack_ends_what_is_in_use )
 {
-    world_log_callback( context, level, text );
-    jump_from( JUMP_LOG );
-}
-
-static uint64_t jump_unix( void * context )
-{
-    jump_from( JUMP_UNIX );
-    return world_unix_callback( context );
-}
-
-static int jump_admit( void * context, uint64_t client_id, const uint8_t * tag, uint64_t expire )
-{
-    (void) context, (void) client_id, (void) tag, (void) expire;
-    jump_from( JUMP_ADMIT );
-    return 1;
-}
-
-static int jump_send( struct world_t * w, const struct world_datagram_t * d )
-{
-    (void) w, (void) d;
-    jump_from( JUMP_SEND );
-    return 0;
-}
-
-static void jump_receive( struct world_t * w, const struct netcode_address_t * who )
-{
-    (void) w, (void) who;
-    jump_from( JUMP_RECEIVE );
-}
-
-/* One of the calls in which a callback may come, at a depth of the stack that is the same for all. */
-static void jump_call( struct world_t * w, int number )
-{
-    static uint8_t data[20], junk[40] = { 0x15 };
-    switch ( number ) {
-    case 0: world_step( w ); break;
-    case 1: netcode_server_send_packet( w->servers[0], 0, data, 20 ); break;
-    case 2: netcode_client_send_packet( w->clients[0], data, 20 ); break;
-    case 3: netcode_server_broadcast( w->servers[0], data, 20, -1 ); break;
-    case 4: netcode_server_process_packet( w->servers[0], &w->client_addresses[0], junk, 40 ); break;
-    case 5: netcode_client_process_packet( w->clients[0], &w->server_addresses[0], junk, 40 ); break;
-    case 6: netcode_client_flush( w->clients[0] ); break;
-    case 7: netcode_server_flush( w->servers[0] ); break;
-    case 8: netcode_client_disconnect( w->clients[1] ); break;
-    case 9: netcode_server_disconnect_all_clients( w->servers[0] ); break;
-    case 10: netcode_client_disconnect( w->clients[0] ); break;
-    case 11: world_step( w ); break;
-    case 12: world_connect( w, 0, 3 + test_random() % 1000000 ); break;
-    case 13: netcode_server_connect_loopback_client( w->servers[0], 3, 99, NULL ); break;
-    case 14: netcode_server_disconnect_loopback_client( w->servers[0], 3 ); break;
-    case 15: netcode_server_start( w->servers[0], 4 ); break;
-    default: netcode_server_stop( w->servers[0] );
-    }
-}
-
-static void jump_life( struct world_t * w )
-{
-    static const uint8_t calls[] = { 0, 0,  0, 0,  1, 2,  13, 3, 4, 5,  6,  7, 0, 8,
-                                     0, 14, 9, 10, 0, 12, 0,  0, 0, 15, 12, 0, 0, 16 };
-    for ( volatile size_t i = 0; i < sizeof( calls ); i++ )
-        if ( setjmp( jump.back ) == 0 )
-            jump_call( w, calls[i] );
-}
-
-/* A life in which the nth call of one callback does not return. Afterwards all is well again. Returns whether it was called. */
-static int jump_at( int where, int nth, int batched )
-{
-    struct world_t * w = world_new( CLEAN );
-    w->server_config.connect_disconnect_callback = w->client_config.state_change_callback = jump_change;
-    w->server_config.drop_callback = w->client_config.drop_callback = jump_drop;
-    w->server_config.send_loopback_packet_callback = w->client_config.send_loopback_packet_callback = jump_loopback;
-    w->server_config.log_callback = w->client_config.log_callback = jump_log;
-    w->server_config.unix_time = w->client_config.unix_time = jump_unix;
-    w->server_config.admit_callback = jump_admit;
-    w->server_config.batch_sends = w->client_config.batch_sends = batched;
-    world_add_server( w, 4 );
-    world_add_client( w );
-    world_add_client( w );
-    REQUIRE( world_join( w, 1, 2 ) );
-    world_connect( w, 0, 1 );
-    netcode_log_level( NETCODE_LOG_LEVEL_DEBUG );
-    jump.where = where;
-    jump.armed = nth;
-    jump.jumps = 0;
-    w->hook = jump_send;
-    w->receive_hook = jump_receive;
-    jump_life( w );
-    jump.armed = 0;
-    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
-    w->hook = NULL;
-    w->receive_hook = NULL;
-    netcode_server_start( w->servers[0], 4 );
-    REQUIRE_EQ( netcode_server_running( w->servers[0] ), 1 );
-    for ( int i = 0; i < 2; i++ ) {
-        netcode_client_disconnect( w->clients[i] );
-        CHECK( world_join( w, i, (uint64_t) ( 7000000 + i ) ) );
-    }
-    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
-    check_counts( w );
-    w->cut_from = w->client_addresses[0]; /* timers expire */
-    world_run( w, 6.0 );
-    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
-    for ( int i = 0; i < NETCODE_DROP_REASONS;
-          i++ ) { /* a log line that did not return has kept a drop from its callback */
-        w->server_parties[0].drops[i] = server_drops( w, 0, i );
-        w->client_parties[0].drops[i] = client_drops( w, 0, i );
-        w->client_parties[1].drops[i] = client_drops( w, 1, i );
-    }
-    world_close( w ); /* and all memory comes back */
-    return jump.jumps;
-}
-
-TEST( a_callback_that_does_not_return_bricks_nothing )
-{
-    for ( int where = 0; where < JUMP_PLACES; where++ ) {
-        int count = 0;
-        for ( int nth = 1; nth <= 60; nth++ ) {
-            int before = test_state.failures, jumped = jump_at( where, nth, nth % 2 );
-            if ( test_state.failures != before )
-                printf( "    callback %d, call %d\n", where, nth );
-            count += jumped;
-            if ( !jumped && nth > 1 )
-                break;
-        }
-        CHECK_GE( count, 1 );
-    }
-}
-
-/* What a callback of destroy itself leaves half done, the next destroy does. */
-TEST( destroy_after_a_callback_that_did_not_return )
-{
-    for ( volatile int side = 0; side < 2; side++ ) {
-        struct world_t * volatile w = world_new( CLEAN );
-        w->server_config.connect_disconnect_callback = w->client_config.state_change_callback = jump_change;
+    for ( fibers.side = 0; fibers.side < 2; fibers.side++ ) {
+        struct world_t * w = fibers.w = world_new( CLEAN );
+        if ( fibers.side )
+            w->server_config.connect_disconnect_callback = fibers_change;
         world_add_server( w, 4 );
         world_add_client( w );
-        REQUIRE( world_join( w, 0, 1 ) );
-        jump.where = JUMP_CHANGE;
-        jump.armed = 1;
-        for ( volatile int i = 0; i < 2; i++ )
-            if ( setjmp( jump.back ) == 0 ) {
-                if ( side )
-                    netcode_server_destroy( w->servers[0] );
-                else
-                    netcode_client_destroy( w->clients[0] );
-            }
-        if ( side )
-            w->servers[0] = NULL;
-        else
-            w->clients[0] = NULL;
-        world_close( w ); /* nothing is open, nothing is left */
+        fibers.running = fibers.done = 0;
+        world_connect( w, 0, 1 );
+        if ( !fibers.side ) /* not in its connect, which has no stack of its own */
+            w->clients[0]->config.state_change_callback = fibers_change;
+        for ( int i = 0; i < 20 && !fibers.done; i++ ) {
+            fibers_switch( 0, fibers_update );
+            w->time += w->step;
+            netcode_network_simulator_update( w->net, w->time );
+        }
+        CHECK_EQ( fibers.running, fibers.side );
+        CHECK( fibers.done && ( fibers.side ? w->servers[0] == NULL : w->clients[0] == NULL ) );
+        world_close( w );
     }
 }
+
+#endif
 
 /* ---- 56: what waits for the outermost call, and what is refused ---- */
 

@@ -313,9 +313,6 @@ static int threat_same( const struct threat_t * t, struct threat_state_t * state
     const nc_server_memory_t * memory = &t->w->servers[0]->memory;
     memcpy( state->object + threat_counters_at( t ), threat_object( t ) + threat_counters_at( t ),
             sizeof( nc_counters_t ) );
-    size_t outermost = t->to_client ? offsetof( struct netcode_client_t, base.outermost )
-                                    : offsetof( struct netcode_server_t, base.outermost );
-    memcpy( state->object + outermost, threat_object( t ) + outermost, sizeof( uintptr_t ) ); /* a place on the stack */
     if ( t->to_client )
         memcpy( state->object + offsetof( struct netcode_client_t, refused ),
                 threat_object( t ) + offsetof( struct netcode_client_t, refused ), sizeof( nc_client_refused_t ) );
