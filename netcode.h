@@ -5418,7 +5418,7 @@ static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datag
     if ( i < 0 )
         return 0;
 
-    int to_peer = udp->peer.type != NETCODE_ADDRESS_NONE && nc_address_same( &udp->peer, &datagram->address );
+    int to_peer = nc_address_same( &udp->peer, &datagram->address );
     nc_socket_length_t to_bytes = to_peer ? 0 : nc_socket_to_system( &datagram->address, &to );
     const struct sockaddr * name = to_peer ? NULL : (const struct sockaddr *) &to;
     int error = 0;

@@ -86,12 +86,13 @@ static int failover_refuse( void * context, const struct netcode_datagram_t * da
                : world_send( context, datagrams, count );
 }
 
-/* Whatever the system refuses it with, also where sends are collected. All that are refused are passed in one update. */
+/* Whatever the system refuses it with, also where sends are collected, or in turn. All that are refused are passed in one update. */
 TEST( servers_that_can_not_be_sent_to_cost_nothing )
 {
-    for ( int batch = 0; batch < 2; batch++ ) {
+    for ( int i = 0; i < 3; i++ ) {
         struct world_t * w = failover_open( 32, 0 );
-        w->client_config.batch_sends = batch;
+        w->client_config.batch_sends = i == 1;
+        w->client_config.next_server_seconds = i == 2 ? 0.0 : 0.25;
         world_add_client( w );
         w->clients[0]->base.socket.send = failover_refuse;
         REQUIRE( failover_connects( w, 31 ) );
@@ -155,6 +156,28 @@ TEST( of_two_that_answer_at_once_the_first_wins )
         CHECK_EQ( netcode_server_num_connected_clients( w->servers[order != 2] ), 0 );
         world_close( w );
     }
+}
+
+/* Until it has sent a response, a client takes a challenge of a server before the one that has answered, but no keep-alive. */
+TEST( a_server_that_was_not_chosen_connects_nobody )
+{
+    struct world_t * w = failover_open( 2, 1 );
+    struct recipe_t r = recipe_for( w, 1 );
+    uint8_t out[DATAGRAM_BYTES], body[8] = { 0, 0, 0, 0, 1 };
+    const struct world_datagram_t * d;
+    failover.silent_until[0] = failover.silent_until[1] = 1e9;
+    world_connect_recipe( w, 0, &r );
+    failover.start = w->time;
+    world_run( w, 0.5 );
+    for ( d = &w->records.items[w->records.count - 1]; !same_address( &d->from, &w->server_addresses[1] ); d-- )
+        continue;
+    memcpy( out, d->data, (size_t) d->bytes );
+    netcode_client_process_packet( w->clients[0], &w->server_addresses[1], out, d->bytes );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE );
+    int bytes = wire_seal( out, NETCODE_PACKET_KEEP_ALIVE, 5, 1, r.to_client_key, body, 8 );
+    netcode_client_process_packet( w->clients[0], &w->server_addresses[0], out, bytes );
+    CHECK_EQ( client_drops( w, 0, NETCODE_DROP_WRONG_STATE ), 1 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE );
 }
 
 /* A player far from the first server, and near a full one. */
