@@ -6401,6 +6401,7 @@ static void nc_simulator_move( nc_simulator_port_t * port, const struct netcode_
     *nc_simulator_find( port->state, &port->address ) = port->next;
     port->address = *to;
     port->next = NULL;
+    memset( &port->next_address, 0, sizeof( port->next_address ) );
     *nc_simulator_find( port->state, &port->address ) = port;
 }
 
@@ -6412,7 +6413,6 @@ static int nc_simulator_rebind( void * context )
         return 1;
     if ( *nc_simulator_find( port->state, &to ) )
         return 0; /* another socket has taken it meanwhile */
-    memset( &port->next_address, 0, sizeof( port->next_address ) );
     nc_simulator_move( port, &to );
     return 1;
 }

@@ -660,6 +660,13 @@ TEST( simulator_moves )
         REQUIRE_EQ( netcode_network_simulator_move( simulator, &to, &from, 0 ), NETCODE_OK );
     }
     REQUIRE_EQ( netcode_network_simulator_move( simulator, &from, &to, 1 ), NETCODE_OK );
+    REQUIRE_EQ( netcode_network_simulator_move( simulator, &from, &to, 0 ), NETCODE_OK ); /* before it has rebound */
+    out.address = there;
+    a.send( a.context, &out, 1 );
+    netcode_network_simulator_update( simulator, time += 0.2 );
+    CHECK_EQ( b.receive( b.context, &got, 1 ), 1 );
+    REQUIRE_EQ( netcode_network_simulator_move( simulator, &to, &from, 0 ), NETCODE_OK );
+    REQUIRE_EQ( netcode_network_simulator_move( simulator, &from, &to, 1 ), NETCODE_OK );
     CHECK_EQ( netcode_network_simulator_move( simulator, &there, &to, 0 ), NETCODE_OK );
     CHECK_EQ( a.rebind( a.context ), 0 ); /* another socket was faster */
     CHECK_EQ( netcode_network_simulator_move( simulator, &to, &there, 0 ), NETCODE_OK );
