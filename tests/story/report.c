@@ -110,6 +110,19 @@ TEST( mutants_a_client_that_asks_says_one_thing_at_a_time )
               world_count( w, mark, &w->client_addresses[0], NULL, -1, 0 ) );
 }
 
+TEST( create_says_that_netcode_init_was_not_called )
+{
+    for ( int i = 0; i < 2; i++ ) {
+        struct world_t * w = world_open( CLEAN, 0, 0, 0 );
+        int count = nc_init_count, lines = test_log_lines;
+        nc_init_count = i ? count : 0;
+        world_add_client( w );
+        nc_init_count = count;
+        CHECK_EQ( test_log_lines - lines, !i );
+        CHECK_EQ( strstr( w->client_parties[0].line, "netcode_init" ) != NULL, !i );
+    }
+}
+
 /* The second server of the last token is no part of an attempt with a token that can not be used. */
 TEST( mutants_a_bad_token_has_no_server )
 {
