@@ -132,7 +132,7 @@
     netcode_client_memory and netcode_server_memory return the number of bytes beforehand; your allocator is called for
     a few blocks. A start with another number of slots needs the old and the new memory for a moment. A slot and what
     belongs to it (its share of handshakes, used tokens and tables) takes 2 KiB, and 0.6 KiB more with roaming, a
-    buffer of the pool 1.4 KiB, a server without slots and pool 135 KiB, a client without its pool 6 KiB. A buffer is
+    buffer of the pool 1.4 KiB, a server without slots and pool 268 KiB, a client without its pool 6 KiB. A buffer is
     written to only when it is used, and wiped only then; buffers that were used before are used first. So where the
     system provides memory page by page, as it does for malloc's large blocks, a pool takes as much memory as was ever
     in use at once. A client reserves 375 KiB so, of which it uses 12 when it is created, and 20 while its application
@@ -149,8 +149,8 @@
     There are no locks and no hidden threads. One thread at a time may use an object; different objects may be used by
     different threads. Set the process-wide hooks (log level, printf, assert, tagging) and call netcode_init before the
     threads start. Callbacks run inside your own calls and may call the library: destroy, stop and start then take
-    effect when the outermost call returns; an update inside an update is refused. A callback must
-    return: no longjmp, no C++ exception passes through it. It may run on another stack, as of a fiber.
+    effect when the outermost call returns; an update inside an update is refused. A callback must return: no longjmp and
+    no C++ exception may leave it. It may run on another stack, such as a fiber's.
 
     One server object uses one core. To use more, run several objects, each on its own thread: on different ports (the
     token names those that a player may try), or on Linux all on one port with share_port, where the system assigns each
@@ -186,11 +186,11 @@
     9  LIMITS
 
     payload 1200 bytes, datagram 1225; slots 65535 a server; servers 32 a token; private keys 4
-    pending handshakes: max( 256, 4 x slots ) (pending_handshakes); 4 addresses a token, 4 tokens an address, 4
+    pending handshakes: max( 1024, 4 x slots ) (pending_handshakes); 4 addresses a token, 4 tokens an address, 4
       handshakes a client id. At each of these limits the oldest is evicted, unless it is younger than 0.5 s and of the
       same token (REQUEST_TOO_SOON); but of a client id's handshakes the one
       whose token expires first; if that is the new one, it is refused (TOKEN_OUTLIVED). A client with a valid token can
-      connect while fewer valid tokens than entries arrive within its round trip: with 256 entries and 100 ms, fewer
+      connect while fewer valid tokens than entries arrive within its round trip: with 1,024 entries and 400 ms, fewer
       than 2,560 a second. A handshake ends 10 s after the last reply to it, or after the token's timeout if that is
       shorter; both are doubled while the server has a backlog, the timeout for a second longer.
     used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
@@ -316,10 +316,10 @@
     bytes; the challenge token has 300; address types are 1 and 2; a nonce is 4 zero bytes and the 64-bit sequence;
     a token is expired when its timestamp is <= now. Stricter than other implementations, as the standard requires: a
     connected client that the server disconnects goes to DISCONNECTED and not to the next server; all servers of
-    a token share its time to connect. Sooner than the standard: a token's next server is asked after 0.25 s of silence,
-    at once if the system can not send to the one before; those before are still asked, and the first to answer is
-    connected to (next_server_seconds; 0: in turn). Servers see requests as ever, and keep the handshake of a client that
-    did not choose them until it is dropped as in 9.
+    a token share its time to connect. Sooner than the standard: after 0.25 s of silence (next_server_seconds; 0: in
+    turn), or at once if the system can not send to a server, the client asks the token's next one, too. It goes on
+    asking those before, and connects to the first that answers. A server that was not chosen drops its handshake as in
+    9.
 
     Comments cite sections of the standard, as in Standard: Replay Protection. It is STANDARD.md in
     https://github.com/mas-bandwidth/netcode. They also cite these decisions, which are stronger than the standard and
@@ -334,14 +334,15 @@
       5   The replay window starts at the packet that connected, so that older packets are refused; a sequence that
           jumps by more than 2^32 is refused.
       6   One update does a limited amount of work, and a client that floods loses its own packets. See 9. ICMP errors
-          end nothing.
+          are counted and reported, and change nothing else.
       7   Everything that can be refused without cryptography is refused before any. Replies to repeated requests are
           limited. The hash tables have a secret key.
       8   Every reply is smaller than the packet that it replies to.
       9   Secrets are wiped when the client, slot or handshake that they belong to ends, and compared in constant time.
       10  A crashed player can reconnect at once: with replace_existing_clients, a later token of the same client id
           takes over the slot.
-      11  The first request and response are sent at once, then ten a second.
+      11  The first request and response are sent at once, then ten a second; requests to several servers (13) two at a
+          time.
       12  Any time is accepted: only finite steps forward count.
       13  A client object that has been connected with a token refuses to connect with it again.
 
@@ -443,12 +444,12 @@
                  small ones do. While larger ones of no worse priority are sent, it obeys the window, too: it leaves
                  before larger ones of its own channel, but for one fragment in a round trip, and by turns with those of
                  other channels of its priority. Larger messages use the rate that all others of no worse priority leave
-                 unused, and slow down when the round trip grows. As many are in flight as
-                 both buffers hold: by default two of the largest. While one waits for the other side's buffer, all
-                 other messages use half of what is granted; but as long as another large one is sent, a few small ones
-                 are not held up. Larger ones of a channel are sent one behind the other, channels of one priority side
-                 by side, by weight. Those that fill the other side's buffer are sent with the best priority of those
-                 that wait for it. A large unreliable message is refused, or sent reliably (upgrade_large).
+                 unused, and slow down when the round trip grows. As many are in flight as both buffers hold: by default
+                 two of the largest. While one waits for the other side's buffer, all other messages use half of what is
+                 granted; but as long as another large one is sent, a few small ones are not held up. Larger ones of a
+                 channel are sent one behind the other, channels of one priority side by side, by weight. Those that
+                 fill the other side's buffer are sent with the best priority of those that wait for it. A large
+                 unreliable message is refused, or sent reliably (upgrade_large).
     streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
                  piece by piece, while packets are written, and the other side's functions get the pieces as they
                  arrive. No side keeps a copy: one map for 64 players is in memory once. See below.
@@ -478,9 +479,10 @@
                  arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses; unless it is
                  cancelled, refused, has a time to live, or turns out too large or on a missing channel: then it is
                  LOST.
-                 The least rate holds: messages in one piece wait for a rate only beyond least_bytes_per_second, and for
-                 the window where a larger one has a better priority, unless the link does not carry it. After an interruption of up to a second, delivery goes on within four round
-                 trips and three ticks, as long as round trips are longer than what the least rate needs for a packet.
+                 The least rate holds: up to least_bytes_per_second, messages in one piece wait for nothing. Beyond it
+                 they wait for a rate, and for the window where a larger message has a better priority. So it is where
+                 the link carries it. After an interruption of up to a second, delivery goes on within four round trips
+                 and three ticks, as long as round trips are longer than what the least rate needs for a packet.
                  No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and beside
                  larger ones for the window; and as many are in flight as the buffers hold. A lower priority delays a
                  higher one only by what is in flight, by what a large message that waits for the other side's buffer
@@ -492,8 +494,8 @@
                  leaves a 32nd of the send buffer to the others, of which the first gets half: 8 KB by default.
                  No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds;
                  within 20 s if the other side uses another version, or was reset alone. (In the first seconds after a
-                 connection or a reset has begun, another reset can go unnoticed, and what was accepted then be lost
-                 without an event: begin a new connection instead, which resets both sides.)
+                 connection or a reset has begun, another reset can go unnoticed, and messages that were accepted in
+                 those seconds can be lost without an event: begin a new connection instead, which resets both sides.)
                  An ack costs what its packets carried, and a look at the packets in flight. Streams are begun at a
                  limited rate: 128 at once, and 512 a second; twice as many are accepted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that
@@ -1052,7 +1054,7 @@ struct netcode_client_config_t {
     /* fills `from` and `data` with the next datagram and returns its bytes; <= 0 when no datagram waits */
     int ( *receive_packet_override )( void * context, struct netcode_address_t * from, uint8_t * data, int capacity );
 
-    /* This library's additions. Zero is the default everywhere. */
+    /* This library's additions. Zero is the default everywhere, but of next_server_seconds. */
     /* the network is this socket; the client closes it when it is destroyed */
     const struct netcode_socket_t * socket;
     uint64_t ( *unix_time )( void * context ); /* a server's: seconds since 1970; NULL: the system's clock */
@@ -1069,8 +1071,9 @@ struct netcode_client_config_t {
     int batch_sends;          /* 1: packets are sent at update, at netcode_client_flush, or when 64 are waiting */
     int receive_buffer_bytes; /* requested from the system, halved until it is granted; 4 MiB */
     int send_buffer_bytes;    /* the same; 4 MiB */
-    /*  while no server answers, the token's next one is asked, too, after so many seconds, and the first to answer is
-        connected to; 0.25 by netcode_default_client_config. 0: one after another, as the standard says */
+    /*  seconds without an answer after which the token's next server is asked, too: the client connects to the first that
+        answers. 0.25 by netcode_default_client_config; 0: one after another, as the standard says, but one that the
+        system can not send to is not waited for */
     double next_server_seconds;
 };
 
@@ -1119,7 +1122,7 @@ struct netcode_server_config_t {
     int num_public_addresses;
     /* 1: a newer token with a connected client's id takes over its slot */
     int replace_existing_clients;
-    /* handshakes that can be pending at once; max( 4 x slots, 256 ) */
+    /* handshakes that can be pending at once; max( 4 x slots, 1024 ) */
     int pending_handshakes;
     int consumed_tokens; /* used tokens that are remembered; max( 8 x slots, 1024 ) */
     /*  Called last before a client gets its slot: 1 accepts it, 0 denies it, NETCODE_ADMIT_LATER has no answer yet: the
@@ -1262,15 +1265,16 @@ struct netcode_client_report_server_t {
     int denied;                       /* 1: it replied that it is full */
     /* the system's error number of the last socket error, ICMP's "unreachable" included; 0 for none */
     int last_error;
-    int errors;            /* socket errors */
-    double seconds_waited; /* since it was asked first, until the client connected or gave it up */
+    int errors; /* socket errors */
+    double
+        seconds_waited; /* since it was first asked, or again after another failed, until it was chosen or given up */
 };
 
 /* Why can't I connect? Filled by netcode_client_report. */
 struct netcode_client_report_t {
     int state;        /* NETCODE_CLIENT_STATE_... */
     int num_servers;  /* in the token */
-    int server_index; /* the server that has answered; until then, the one that was asked last */
+    int server_index; /* the server that has answered; until then, the last of those that are asked */
     /* num_servers of them, in the token's order */
     struct netcode_client_report_server_t servers[NETCODE_MAX_SERVERS_PER_CONNECT];
     double token_seconds_left; /* by the client's clock; 1e300 for a token that never expires */
@@ -1628,8 +1632,8 @@ NETCODE_API struct netcode_client_t * netcode_client_create( const char * addres
                                                              double time );
 
 /*  The same with an address of each family, in either order, so that it can connect to servers of both. Without the
-    second one (NULL or empty) it is netcode_client_create; so it is with a family that can not be had, as where IPv6 is
-    switched off, which the log says at INFO. */
+    second one (NULL or empty), or where one of the two can not be opened (IPv6 may be switched off), it is
+    netcode_client_create with the other; the log reports that at INFO. */
 NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * address1, const char * address2,
                                                                   const struct netcode_client_config_t * config,
                                                                   double time );
@@ -1737,7 +1741,8 @@ NETCODE_API struct netcode_server_t * netcode_server_create( const char * addres
                                                              double time );
 
 /*  The same with an address of each family, in either order; without the second one (NULL or empty) it is
-    netcode_server_create, and so it is, with a line in the log at ERROR, where a family can not be had. */
+    netcode_server_create, and so it is with the other where one can not be opened. The log reports that at ERROR: watch
+    it, as a server with a wrong address starts without that. */
 NETCODE_API struct netcode_server_t * netcode_server_create_dual( const char * address1, const char * address2,
                                                                   const struct netcode_server_config_t * config,
                                                                   double time );
@@ -2090,7 +2095,7 @@ enum nc_limit_t {
     NC_SERVER_TIMERS = 4096, /* units for keep-alives and timeouts, NC_SERVER_TIMERS_PER_SLOT for each further slot */
     NC_SERVER_TIMERS_PER_SLOT = 2,
     NC_PENDING_PER_SLOT = 4,
-    NC_PENDING_LEAST = 256,
+    NC_PENDING_LEAST = 1024,
     NC_USED_PER_SLOT = 8,
     NC_USED_LEAST = 1024,
     NC_USED_PER_ID = 16, /* of those that expire */
@@ -5081,6 +5086,8 @@ typedef struct {
     int receive_buffer_bytes;
     int send_buffer_bytes;
     int last_send_error;
+    int taken
+        [2]; /* the pending error that a send was told of; the next receive tells what it was about, or select never waits */
     const nc_log_t * log;
 } nc_socket_udp_t;
 
@@ -5349,7 +5356,13 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
             continue;
         }
 
-        switch ( received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error ) ) {
+        int verdict = received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error );
+        if ( verdict == NC_SOCKET_TRY_LATER && udp->taken[which] ) {
+            error = udp->taken[which];
+            udp->taken[which] = 0;
+            verdict = NC_SOCKET_PASSING;
+        }
+        switch ( verdict ) {
         case NC_SOCKET_TRY_LATER: return filled;
         case NC_SOCKET_TRY_AGAIN:
             if ( ++interrupted > count )
@@ -5431,6 +5444,7 @@ static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datag
         error = sent == datagram->bytes ? 0 : nc_socket_error();
         if ( !nc_socket_may_be_pending( error ) )
             break;
+        udp->taken[i] = error;
     }
     if ( error )
         udp->last_send_error = error;
@@ -5507,13 +5521,13 @@ static void nc_socket_batch_gather( nc_socket_batch_t * batch, const struct netc
 }
 
 /* Sends messages from `at` on, once more after an error that may have been pending. Returns how many, or -1 and the error. */
-static int nc_socket_send_messages( const nc_socket_udp_t * udp, int which, nc_socket_batch_t * batch, int at,
-                                    int * error )
+static int nc_socket_send_messages( nc_socket_udp_t * udp, int which, nc_socket_batch_t * batch, int at, int * error )
 {
     int done = -1;
     for ( int tries = 0; tries == 0 || ( tries == 1 && nc_socket_may_be_pending( *error ) ); tries++ ) {
         done = nc_socket_sendmmsg( udp->handles[which], batch->headers + at, (unsigned) ( batch->count - at ), 0 );
         *error = done < 0 ? nc_socket_error() : 0;
+        udp->taken[which] = nc_socket_may_be_pending( *error ) ? *error : udp->taken[which];
     }
     return done;
 }
@@ -6053,7 +6067,8 @@ static int nc_socket_udp_rebind( void * context )
     return done;
 }
 
-/* Did this fail as the system lacks the family, as where IPv6 is switched off: no sockets of it, or no addresses? */
+/*  Could no socket of this family be had, or not this address? So it is where IPv6 is switched off, with a wrong address, or
+    without file descriptors. */
 static int nc_socket_lacks_family( int result )
 {
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
@@ -6063,7 +6078,7 @@ static int nc_socket_lacks_family( int result )
 #endif
 }
 
-/*  Opens a handle for each address whose family there is. If both have port 0, the second gets the first one's port, so that
+/*  Opens a handle for each address that can be had. If both have port 0, the second gets the first one's port, so that
     a server has one port in both families. Returns nc_socket_result_t, and the family that failed. */
 static int nc_socket_open_handles( nc_socket_udp_t * udp, const nc_socket_request_t * request, int * failed_family )
 {
@@ -6080,7 +6095,8 @@ static int nc_socket_open_handles( nc_socket_udp_t * udp, const nc_socket_reques
             return result;
         int level = request->reports_errors ? NETCODE_LOG_LEVEL_INFO : NETCODE_LOG_LEVEL_ERROR;
         if ( NC_LOG_ON( level ) )
-            nc_log_write( request->log, level, "no IPv%d on this system (error %d): the other family is used",
+            nc_log_write( request->log, level,
+                          "no socket at the IPv%d address (system error %d): only the other family is used",
                           address.type == NETCODE_ADDRESS_IPV4 ? 4 : 6, nc_socket_error() );
         nc_socket_close_handle( udp->handles[udp->count] );
         udp->handles[udp->count] = NC_SOCKET_NONE;
@@ -6116,7 +6132,8 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extra
         char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
         int error = nc_socket_error();
         NC_LOG( request->log, ERROR, "no socket at %s: system error %d (%s)",
-                netcode_address_to_string( request->addresses[udp->count], text ), error, strerror( error ) );
+                netcode_address_to_string( request->addresses[request->addresses[0]->type != *failed_family], text ),
+                error, strerror( error ) );
         nc_socket_udp_close( udp );
         return result;
     }
@@ -6942,8 +6959,6 @@ typedef struct {
 static const nc_client_rule_t nc_client_rules[] = {
     /* in state                             on event            other servers first? else go to                                     */
     { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_CHALLENGE  , 0                , NC_STATE( SENDING_CONNECTION_RESPONSE )   },
-    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_DENIED     , 1                , NC_STATE( CONNECTION_DENIED )             },
-    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_SILENCE    , 1                , NC_STATE( CONNECTION_REQUEST_TIMED_OUT )  },
     { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_EXPIRY     , 0                , NC_STATE( CONNECT_TOKEN_EXPIRED )         },
     { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_KEEP_ALIVE , 0                , NC_STATE( CONNECTED )                     },
     { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_DENIED     , 1                , NC_STATE( CONNECTION_DENIED )             },
@@ -6961,7 +6976,8 @@ enum { NC_CLIENT_BATCH = 8, NC_CLIENT_NEEDS_PORT = NETCODE_SERVER_CREATE_ERROR_M
 
 /* One server of the token, and what the report returns about it. */
 typedef struct {
-    double begin_time; /* when it was asked first */
+    uint64_t denial;   /* the sequence of its denial */
+    double begin_time; /* when it was first asked, or asked again after another one failed */
     uint32_t requests_sent;
     uint32_t responses_sent;
     uint32_t errors;
@@ -7006,8 +7022,8 @@ struct netcode_client_t {
     double silence_time; /* the time of the last accepted packet, or of the state's beginning */
     double rebind_time;  /* of the last rebind by itself */
     int server_index;    /* the server that has answered; while requesting, the one that was asked last */
-    int asked;           /* so many servers of the token were asked, in its order */
-    int turn;            /* the one that the next request is sent to */
+    int asked;           /* how many servers of the token were asked, in its order */
+    int turn;            /* modulo `asked`: the server that the next request is sent to */
     nc_replay_t replay;
     nc_probe_t probe;
     int unanswered; /* probes since the last that came back; far below 0 until one does, as some servers answer none */
@@ -7099,7 +7115,7 @@ static void nc_client_end_session( struct netcode_client_t * client, int previou
 {
     if ( previous == NC_STATE( CONNECTED ) )
         client->disconnects++;
-    else if ( previous > 0 && client->clocks_started )
+    else if ( previous > 0 )
         nc_client_end_attempts( client );
     nc_inbox_close( &client->inbox, 0, client->session, 0, state );
 
@@ -7157,7 +7173,7 @@ static struct netcode_address_t nc_client_server_at( const struct netcode_client
     return address;
 }
 
-/* Turns to one server of the token: the next one to be asked, or the one that has answered, from which alone the socket receives. */
+/* Makes one server of the token the current one. Once it has answered, the socket receives from it alone. */
 static void nc_client_turn_to( struct netcode_client_t * client, int server_index, int has_answered )
 {
     struct netcode_address_t peer = nc_client_server_at( client, server_index );
@@ -7183,8 +7199,8 @@ static void nc_client_ask_next( struct netcode_client_t * client )
     NC_LOG( &client->base.log, INFO, "client connects to %s (server %d of %d)", text, server_index + 1, servers );
 }
 
-/*  The server that the client had turned to has failed. Asks the next one, and those again that have not failed. Returns
-    0 if none is left. */
+/*  The current server has failed. Asks the next one, and goes on with those that have not failed, whose time begins anew.
+    Returns 0 if none is left. */
 static int nc_client_ask_others( struct netcode_client_t * client )
 {
     int left = -1;
@@ -7218,8 +7234,8 @@ static void nc_client_step( struct netcode_client_t * client, int event )
 
 /* ---- receiving ---- */
 
-/*  The index of the server that sent this, or -1. Of two that were asked and answer at once, the first in the token wins:
-    until a response is sent, those before it may answer too. */
+/*  The index of the server that sent this, or -1. Of two servers that answer in the same update, the first in the token
+    wins: until a response is sent, those before the chosen one may still answer. */
 static int nc_client_sender( const struct netcode_client_t * client, const struct netcode_address_t * from )
 {
     int end = client->server_index;
@@ -7237,7 +7253,7 @@ static int nc_client_sender( const struct netcode_client_t * client, const struc
     return -1;
 }
 
-/* Which types of encrypted packets are accepted in which state? */
+/* Which types of encrypted packets are accepted in which state, and from which server? */
 static int nc_client_expects( const struct netcode_client_t * client, int type, int server )
 {
     int requests = client->state == NC_STATE( SENDING_CONNECTION_REQUEST );
@@ -7321,9 +7337,16 @@ static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arri
 
     switch ( packet->type ) {
     case NETCODE_PACKET_DENIED:
+        for ( int i = 0; i < client->asked; i++ ) /* all servers have one key: it may be another's, sent again */
+            if ( client->attempts[i].denied && client->attempts[i].denial == packet->sequence )
+                return NETCODE_DROP_REPLAYED;
         client->attempts[server].denied = 1; /* handled after sending */
+        client->attempts[server].denial = packet->sequence;
         return NETCODE_DROP_NONE;
     case NETCODE_PACKET_CHALLENGE:
+        if ( client->state == NC_STATE( SENDING_CONNECTION_RESPONSE ) &&
+             memcmp( client->challenge, body + 8, NC_CHALLENGE_BYTES ) == 0 )
+            return NETCODE_DROP_REPLAYED;
         client->attempts[server].challenged = 1;
         nc_client_turn_to( client, server, 1 );
         client->challenge_sequence = nc_load_u64( body );
@@ -7366,7 +7389,7 @@ static void nc_client_process( struct netcode_client_t * client, nc_arrival_t * 
         nc_client_drop( client, reason, arrival->from, arrival->bytes );
 }
 
-/*  The socket reported an error, perhaps an ICMP "unreachable". It can be forged, so that it changes nothing but the report.
+/*  The socket reported an error, perhaps an ICMP "unreachable". It can be forged, so it only reaches statistics and the report.
     Decision 6 */
 static void nc_client_on_socket_error( struct netcode_client_t * client, const struct netcode_datagram_t * datagram )
 {
@@ -7438,13 +7461,15 @@ static void nc_client_send_request( struct netcode_client_t * client, int server
         return;
 
     struct netcode_address_t to = nc_client_server_at( client, server );
+    uint64_t session = client->session;
     client->attempts[server].requests_sent++;
     client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as in every known client */
     client->last_send_time = client->base.clock.now;
     nc_outbox_end( &client->base.outbox, out, &to, NETCODE_PACKET_REQUEST,
                    nc_packet_write_request( out, &client->token ) );
     nc_outbox_flush( &client->base.outbox ); /* so that it is known whether the system sends to this one */
-    nc_client_note_send_errors( client, server );
+    if ( client->session == session )        /* else a callback has begun another connection */
+        nc_client_note_send_errors( client, server );
 }
 
 /*  When the token's next server is asked, too: some time after the last one, or at once if the system does not send to
@@ -7459,28 +7484,31 @@ static double nc_client_next_time( const struct netcode_client_t * client )
     return last->unsendable ? last->begin_time : last->begin_time + wait;
 }
 
-/* Sends requests to two of the servers that are asked, in turn: however many they are, it is no flood. */
+/* Sends a request to the next two of the servers that are asked, in turn, so that many servers do not make a flood. */
 static void nc_client_send_requests( struct netcode_client_t * client )
 {
-    do {
-        if ( client->base.clock.now >= nc_client_next_time( client ) )
-            nc_client_ask_next( client );
+    for ( ;; ) {
         for ( int i = 0, sent = 0; i < client->asked && sent < 2; i++ ) {
             int server = client->turn++ % client->asked;
             if ( client->attempts[server].ended )
                 continue;
+            uint64_t errors = client->base.counters.send_errors;
             nc_client_send_request( client, server );
-            sent++;
+            sent += client->base.counters.send_errors == errors; /* one that is refused takes nobody's turn */
         }
-    } while ( client->base.clock.now >= nc_client_next_time( client ) );
+        if ( client->base.clock.now < nc_client_next_time( client ) )
+            return;
+        nc_client_ask_next( client );
+    }
 }
 
 static void nc_client_send( struct netcode_client_t * client )
 {
     uint8_t body[NC_PACKET_LARGE_BODY];
     nc_writer_t writer = nc_writer_make( body, sizeof( body ) );
-    int is_due = client->base.clock.now - client->last_send_time >= NC_SEND_INTERVAL ||
-                 client->base.clock.now >= nc_client_next_time( client );
+    if ( client->base.clock.now >= nc_client_next_time( client ) )
+        nc_client_ask_next( client ); /* which makes a request due */
+    int is_due = client->base.clock.now - client->last_send_time >= NC_SEND_INTERVAL;
     int probes =
         client->state == NC_STATE( CONNECTED ) && nc_probe_is_due( &client->probe, client->base.clock.now, is_due );
     if ( client->state <= 0 || !( is_due || probes ) )
@@ -7573,15 +7601,21 @@ static void nc_client_judge_servers( struct netcode_client_t * client )
         if ( event != NC_ON_NOTHING )
             nc_client_end_attempt( client, client->server_index );
     } else if ( client->state == NC_STATE( SENDING_CONNECTION_REQUEST ) ) {
-        event = attempts[client->asked - 1].denied ? NC_ON_DENIED : NC_ON_SILENCE;
+        int left = 0;
         for ( int i = 0; i < client->asked; i++ ) {
             if ( attempts[i].denied || ( timeout > 0.0 && now - attempts[i].begin_time >= timeout ) )
                 nc_client_end_attempt( client, i );
-            if ( !attempts[i].ended )
-                event = NC_ON_NOTHING;
+            left += !attempts[i].ended;
         }
+        if ( left == 0 && !nc_client_ask_others( client ) ) { /* the last of the token says why */
+            client->server_index = client->asked - 1;
+            const nc_client_attempt_t * last = &attempts[client->server_index];
+            nc_client_enter( client, last->denied           ? NC_STATE( CONNECTION_DENIED )
+                                     : last->responses_sent ? NC_STATE( CONNECTION_RESPONSE_TIMED_OUT )
+                                                            : NC_STATE( CONNECTION_REQUEST_TIMED_OUT ) );
+        }
+        return;
     }
-    client->disconnected = 0;
     nc_client_step( client, event );
 }
 
@@ -7602,6 +7636,7 @@ static void nc_client_update( struct netcode_client_t * client )
         return;
     nc_client_start_clocks( client ); /* a callback may have started another connection */
     nc_client_send( client );
+    nc_client_start_clocks( client );
     nc_client_keep_path( client, nc_client_note_send_errors( client, client->server_index ) );
     nc_client_expire( client );
 
@@ -8027,8 +8062,9 @@ NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double s
     double probe = client->probe.times[0] + nc_seconds( NC_PROBE_MS ) - client->base.clock.now;
     if ( client->state == NC_STATE( CONNECTED ) && probe < next )
         next = probe;
-    if ( nc_client_next_time( client ) - client->base.clock.now < next )
-        next = nc_client_next_time( client ) - client->base.clock.now;
+    double ask = nc_client_next_time( client ) - client->base.clock.now;
+    if ( ask < next )
+        next = ask;
     if ( client->state > 0 && !client->loopback && next < seconds )
         seconds = next;
     if ( seconds <= 0.0 )
@@ -8111,9 +8147,8 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
         server->denied = attempt->denied;
         server->last_error = attempt->last_error;
         server->errors = (int) attempt->errors;
-        server->seconds_waited = attempt->ended || i >= client->asked || !client->clocks_started
-                                     ? (double) attempt->seconds_waited
-                                     : client->base.clock.now - attempt->begin_time;
+        server->seconds_waited = attempt->ended || i >= client->asked ? (double) attempt->seconds_waited
+                                                                      : client->base.clock.now - attempt->begin_time;
     }
 
     double seconds = nc_client_token_seconds( client );
@@ -12318,7 +12353,7 @@ static void nc_message_dequeue( struct netcode_messages_t * messages, nc_message
     messages->queued_bytes -= nc_message_kept( message );
     if ( handle == messages->claimant )
         messages->claimant = messages->claim = 0;
-    messages->inherited = UINT32_MAX; /* those that still wait say so again */
+    messages->inherited = UINT32_MAX; /* messages that still wait lend it again */
 }
 
 /* Ends the sending of a message. */
@@ -13159,8 +13194,8 @@ typedef struct {
     uint8_t flags;                  /* of what is remembered of it */
     int asks, tracked;              /* it asks for an ack; it may, because there is space to remember it */
     int unreliable, reliable, bulk; /* what the window and the rate allow */
-    int within_least;
-    uint32_t prompt, small; /* priorities below which prompt messages, and those in one piece, may leave */
+    int within_least;               /* or a probe is due: small messages need not obey the window */
+    uint32_t prompt, small;         /* priorities below which prompt messages, and those in one piece, may leave */
     int delay, is_ackless, has_long_acks;
 } nc_build_t;
 
@@ -13654,15 +13689,16 @@ static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * 
     }
 }
 
-/*  Does a fragment of a large message leave before the small ones that obey the window? They are those of a few fragments,
-    unreliable ones beyond the least rate, and where more is to be sent than leaves, all. If its priority is better it does,
-    but for a fragment of the others in a round trip. Else it has one turn of five beside those of its priority; and where
-    more is to be sent than leaves, one fragment in a round trip, unless the link is so slow that others would wait long. */
+/*  Does a fragment of a large message leave before the small ones that obey the window? They are those of a few fragments;
+    beyond the least rate, unreliable and queued ones; and where more is to be sent than leaves, all. If its priority is
+    better it does, but for a fragment of the others in a round trip. Else it has one turn of five beside those of its
+    priority, one fragment in a round trip beside those of its own channel, and as much where more is to be sent than
+    leaves, unless the link is so slow that others would wait long. */
 static int nc_build_large_is_first( struct netcode_messages_t * messages, const nc_build_t * build )
 {
     uint32_t behind = nc_messages_are_behind( messages ) ? UINT32_MAX : 0, handle = 0;
-    uint32_t small = build->within_least ? behind : UINT32_MAX;
-    uint32_t larges[NC_QUEUES], others[NC_QUEUES] = { behind, small, UINT32_MAX, 0, small, small };
+    uint32_t beyond = build->within_least ? behind : UINT32_MAX;
+    uint32_t larges[NC_QUEUES], others[NC_QUEUES] = { behind, beyond, UINT32_MAX, 0, beyond, beyond };
     memcpy( larges, nc_large_queues, sizeof( larges ) );
     while ( build->bulk && ( handle = nc_messages_choose( messages, larges, 1 ) ) != 0 ) {
         const nc_message_t * head = nc_message_at( messages, handle );
@@ -13678,9 +13714,10 @@ static int nc_build_large_is_first( struct netcode_messages_t * messages, const 
     uint32_t priority = nc_message_priority( messages, large ), theirs = nc_message_priority( messages, other );
     if ( priority < theirs )
         return behind || !other->fragments || messages->fragments_in_flight > messages->large_in_flight;
-    int slow = nc_messages_are_slow( messages ), obeys = other->fragments || !nc_kind_is_reliable( other->kind );
-    if ( priority > theirs || ( behind ? !slow : !obeys ) )
-        return behind && messages->large_in_flight == 0 && !slow;
+    int slow = nc_messages_are_slow( messages );
+    int turns = behind ? slow : other->fragments || !nc_kind_is_reliable( other->kind );
+    if ( priority > theirs || !turns )
+        return behind && !slow && messages->large_in_flight == 0;
     if ( large->channel == other->channel )
         return messages->large_in_flight == 0;
     nc_message_channel_t * channel = &messages->channels[large->channel];
@@ -13748,10 +13785,8 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     int least = within_least && messages->fragments_in_flight == 0, silent = adaptive && messages->timeouts;
     build->bulk = messages->config.congestion == NETCODE_MESSAGES_CONGESTION_NONE || ( ( open || least ) && !silent );
     uint32_t priority = large ? nc_message_priority( messages, nc_message_at( messages, large ) ) : 0;
-    if ( build->reliable && !silent && ( !adaptive || !is_shared || open || least ) )
-        build->prompt = UINT32_MAX;
-    else if ( build->reliable && !silent && !behind )
-        build->prompt = priority;
+    if ( build->reliable && !silent )
+        build->prompt = !adaptive || !is_shared || open || least ? UINT32_MAX : behind ? 0 : priority;
     build->small = large && adaptive && !open && !build->within_least ? priority + 1 : UINT32_MAX;
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
@@ -15275,7 +15310,6 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 /* Private macros are removed after the implementation. */
 #undef NC_ADDRESS_HINT
 #undef NC_ADDRESS_MIXER
-#undef NC_FRAME
 #undef NC_STATIC_ASSERT
 #undef NC_ARENA_TOO_MUCH
 #undef NC_CHECK
@@ -15289,7 +15323,6 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 #undef NC_LIKE_PRINTF
 #undef NC_LOG
 #undef NC_LOG_ON
-#undef NC_ERROR_SPREAD
 #undef NC_LONG_AGO
 #undef NC_NOTHING
 #undef NC_NONE

@@ -493,7 +493,7 @@ end:
 
 #if defined( TIMED )
 /*  Time: an entry that stood a whole tick without an answered request ends (nc_server_ring_pending), a client that heard
-    nothing of use for as long may give up (nc_client_time_out), and in the end the tokens expire. */
+    nothing of use for as long may give up (nc_client_judge_servers), and in the end the tokens expire. */
 #if defined( ENDLESS_ENTRIES )
 #define RIPE( n ) false
 #else
@@ -557,7 +557,7 @@ end:
 /* nc_client_enter */
 #define TURN( c, s ) at[c] = s; state[c] = REQUESTING; HEARD( c )
 
-/* The next server of the token first, else the end: nc_client_step. */
+/* With next_server_seconds 0, the next server of the token first, else the end: nc_client_step. */
 #define TURN_AWAY( c ) \
     if \
     :: at[c] + 1 < SERVERS -> TURN( c, at[c] + 1 ) \
@@ -585,7 +585,7 @@ end:
 #define MAY_TRY( c ) ( tries[c] < TRIES && !was_connected[c] )
 #endif
 
-/* nc_client_time_out. Broken: a client that waits for ever for the answer to its response. */
+/* nc_client_judge_servers. Broken: a client that waits for ever for the answer to its response. */
 #if defined( ENDLESS_CLIENT )
 #define MAY_GIVE_UP( c ) ( state[c] == REQUESTING )
 #else
@@ -616,8 +616,8 @@ proctype Client( byte c )
     :: d_step { MAY_GIVE_UP( c ) && expired -> state[c] = ENDED } /* nc_client_expire */
 #endif
 #if !defined( FAIR )
-    :: d_step { MAY_GIVE_UP( c ) && SILENT( c ) -> TURN_AWAY( c ) } /* nc_client_time_out */
-    :: d_step { state[c] == CONNECTED -> state[c] = ENDED } /* nc_client_time_out, netcode_client_disconnect */
+    :: d_step { MAY_GIVE_UP( c ) && SILENT( c ) -> TURN_AWAY( c ) } /* nc_client_judge_servers */
+    :: d_step { state[c] == CONNECTED -> state[c] = ENDED } /* nc_client_judge_servers, netcode_client_disconnect */
 #endif
     :: state[c] == CONNECTED -> break
     :: state[c] == ENDED && !MAY_TRY( c ) -> break

@@ -101,18 +101,38 @@ TEST( servers_that_can_not_be_sent_to_cost_nothing )
     }
 }
 
-/* Where the system sends to none for a while, as when a phone wakes up, the last is not given up. */
+/* Nor do they take the turns of the one that can be sent to. */
+TEST( servers_that_can_not_be_sent_to_take_no_turns )
+{
+    struct world_t * w = failover_open( 32, 1 );
+    struct netcode_client_report_t report;
+    w->clients[0]->base.socket.send = failover_refuse;
+    failover.silent_until[31] = 1e9;
+    world_connect( w, 0, 1 );
+    failover.start = w->time;
+    world_run( w, 2.0 );
+    netcode_client_report( w->clients[0], &report );
+    CHECK_GE( report.servers[31].requests_sent, 19 );
+}
+
+static int failover_refuse_all( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    (void) context, (void) datagrams, (void) count;
+    return 0;
+}
+
+/* Where the system sends to none for a while, as when a phone wakes up, no server is given up. */
 TEST( a_system_that_refuses_to_send_for_a_while )
 {
     struct world_t * w = failover_open( 2, 1 );
-    for ( int i = 0; i < w->server_count; i++ )
-        failover.silent_until[i] = 2.0;
-    w->clients[0]->base.socket.send = failover_refuse;
-    w->server_count = 1; /* so that the hook's last server is none of them */
+    struct netcode_client_report_t report;
+    w->clients[0]->base.socket.send = failover_refuse_all;
     world_connect( w, 0, 1 );
     world_run( w, 2.0 );
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_REQUEST );
-    w->server_count = 2;
+    netcode_client_report( w->clients[0], &report );
+    CHECK_GE( report.servers[0].errors, 19 );
+    CHECK_GE( report.servers[1].errors, 19 );
     w->clients[0]->base.socket.send = world_send;
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 0.3 ) );
 }
@@ -180,6 +200,33 @@ TEST( a_server_that_was_not_chosen_connects_nobody )
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE );
 }
 
+/*  What one server sent, sent again from the address of another: all servers of a token have the same keys. A challenge does not turn the
+    client to a server that can not know its response, and a denial is none of the other's. */
+TEST( what_one_server_sent_is_not_anothers )
+{
+    for ( int denies = 0; denies < 2; denies++ ) {
+        struct world_t * w = failover_open( 2, 1 );
+        const struct world_datagram_t * d;
+        uint8_t out[DATAGRAM_BYTES];
+        failover.silent_until[0] = failover.silent_until[1] = 0.5;
+        if ( denies )
+            netcode_server_connect_loopback_client( w->servers[1], 0, 99, NULL );
+        world_connect( w, 0, 1 );
+        failover.start = w->time;
+        world_run( w, 0.45 );
+        for ( d = &w->records.items[w->records.count - 1]; !same_address( &d->from, &w->server_addresses[1] ); d-- )
+            continue;
+        for ( int i = 1; i >= 0; i-- ) {
+            memcpy( out, d->data, (size_t) d->bytes );
+            netcode_client_process_packet( w->clients[0], &w->server_addresses[i], out, d->bytes );
+        }
+        CHECK_EQ( client_drops( w, 0, NETCODE_DROP_REPLAYED ), 1 );
+        REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+        CHECK( same_address( netcode_client_server_address( w->clients[0] ), &w->server_addresses[!denies] ) );
+        world_close( w );
+    }
+}
+
 /* A player far from the first server, and near a full one. */
 TEST( a_slow_server_is_not_lost_behind_one_that_denies )
 {
@@ -243,7 +290,20 @@ TEST( when_all_have_failed_the_last_of_the_token_says_why )
     }
 }
 
-/* However many are silent, a slow link carries it: twenty requests a second, and four first ones. */
+/* The last one answers, and then no more, while the one before is silent. */
+TEST( when_the_last_answers_half_that_is_the_reason )
+{
+    struct world_t * w = failover_open( 2, 1 );
+    struct netcode_client_report_t report;
+    failover.silent_until[0] = 1e9;
+    w->cut_types = 1u << NETCODE_PACKET_RESPONSE;
+    world_connect( w, 0, 1 );
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT, 30.0 ) );
+    netcode_client_report( w->clients[0], &report );
+    CHECK_EQ( report.server_index, 1 );
+}
+
+/* However many are silent, a slow link carries it: two requests in a tenth of a second, and two more for each that is newly asked. */
 TEST( many_silent_servers_are_no_flood )
 {
     struct world_t * w = failover_open( 32, 1 );
@@ -278,6 +338,7 @@ TEST( a_server_that_was_not_chosen_forgets_the_client )
 /* ---- the caller's part ---- */
 
 static int failover_act;
+static uint8_t failover_token[NETCODE_CONNECT_TOKEN_BYTES];
 
 static void failover_log( void * context, int level, const char * text )
 {
@@ -288,7 +349,7 @@ static void failover_log( void * context, int level, const char * text )
         return;
     switch ( failover_act ) {
     case 1: netcode_client_disconnect( w->clients[0] ); break;
-    case 2: failover_act = 0, netcode_client_connect( w->clients[0], w->tokens[0] ); break;
+    case 2: failover_act = 0, netcode_client_connect( w->clients[0], failover_token ); break;
     default: netcode_client_destroy( w->clients[0] ), w->clients[0] = NULL;
     }
 }
@@ -303,9 +364,18 @@ TEST( the_log_callback_acts_when_the_next_server_is_asked )
         netcode_log_level( NETCODE_LOG_LEVEL_INFO );
         failover_act = act;
         failover.silent_until[0] = 1e9;
+        w->clients[0]->config.next_server_seconds = 3.0;
         world_connect( w, 0, 1 );
+        struct recipe_t r = recipe_for( w, 2 );
+        r.expire = r.create + 2; /* which is counted from then on */
+        memmove( &r.public_addresses[0], &r.public_addresses[1], sizeof( r.public_addresses[0] ) );
+        memmove( &r.private_addresses[0], &r.private_addresses[1], sizeof( r.private_addresses[0] ) );
+        r.public_count = r.private_count = 1;
+        r.create += 3;
+        r.expire += 3;
+        mint( &r, failover_token );
         failover.start = w->time;
-        world_run( w, 0.8 );
+        world_run( w, 3.5 );
         if ( act != 3 )
             CHECK_EQ( netcode_client_state( w->clients[0] ),
                       act == 1 ? NETCODE_CLIENT_STATE_DISCONNECTED : NETCODE_CLIENT_STATE_CONNECTED );

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <poll.h>
 
 #if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
 #define LINUX_EXTRAS 1
@@ -1148,12 +1149,16 @@ static void next_server_story( const char * bind_to, int silent, const char * de
     close( handle );
 }
 
-/* The second server is asked, too, and is silent: the socket still hears the first one, which answers late. */
-TEST( linux_client_hears_a_slow_first_server )
+/*  The second server is asked, too, and is silent, or its port is closed: the socket still hears the first one, which answers late, and no
+    error stays in it, with which select would never wait. */
+static void slow_first_server( int is_closed )
 {
     struct netcode_address_t at;
     char name[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    struct pollfd waits;
     int handle = plain_socket( "127.0.0.1:0", &at );
+    if ( is_closed )
+        plain_shut( handle, &at );
     lan_close();
     lan_plain_server( 0, "127.0.0.1:0" );
     lan_client( 0, "127.0.0.1:0" );
@@ -1164,8 +1169,17 @@ TEST( linux_client_hears_a_slow_first_server )
     lan.servers[0] = server;
     CHECK( lan_arrives( 0, lan.at[0] ) );
     CHECK( lan_echo( 0, 500, 1 ) );
+    waits.fd = ( (nc_socket_udp_t *) lan.clients[0]->base.socket.context )->handles[0];
+    waits.events = waits.revents = 0;
+    CHECK_EQ( poll( &waits, 1, 0 ), 0 );
     lan_close();
     close( handle );
+}
+
+TEST( linux_client_hears_a_slow_first_server )
+{
+    slow_first_server( 0 );
+    slow_first_server( 1 );
 }
 
 /* A port that is free, in the manner of a fixed one. */

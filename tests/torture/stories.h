@@ -106,7 +106,7 @@ static void script_share( void )
     script_visit();
 }
 
-/* A port where no server is any more: the system's errors about it make the client go on to the next server. */
+/* A port where no server is any more: it stays silent, and the client asks the next server as well. */
 static void script_dead_first( void )
 {
     stage_make_server( 0 );

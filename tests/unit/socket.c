@@ -786,7 +786,7 @@ static int socket_lacking[NETCODE_LOG_LEVEL_DEBUG + 1]; /* lines about it at eac
 static void socket_note_lack( void * context, int level, const char * text )
 {
     (void) context;
-    socket_lacking[level] += strstr( text, "no IPv" ) != NULL;
+    socket_lacking[level] += strstr( text, "no socket at the IPv" ) != NULL;
 }
 
 /*  A system without IPv6, or without IPv4: there are no such sockets, or none of their addresses. With an address of each family, in
