@@ -5356,14 +5356,19 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
             continue;
         }
 
-        int verdict = received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error );
-        if ( verdict == NC_SOCKET_TRY_LATER && udp->taken[which] ) {
+        switch ( received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error ) ) {
+        case NC_SOCKET_TRY_LATER:
             error = udp->taken[which];
             udp->taken[which] = 0;
-            verdict = NC_SOCKET_PASSING;
-        }
-        switch ( verdict ) {
-        case NC_SOCKET_TRY_LATER: return filled;
+            datagrams[filled].address.type = NETCODE_ADDRESS_NONE;
+            if ( error )
+                nc_socket_read_error_queue( udp, which, &datagrams[filled] );
+            if ( datagrams[filled].address.type == NETCODE_ADDRESS_NONE )
+                return filled;
+            datagrams[filled].bytes = 0;
+            datagrams[filled].status = NETCODE_DATAGRAM_ERROR;
+            datagrams[filled].error = error;
+            return filled + 1;
         case NC_SOCKET_TRY_AGAIN:
             if ( ++interrupted > count )
                 return filled;
