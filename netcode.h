@@ -6661,8 +6661,6 @@ static int nc_endpoint_check_setup( nc_endpoint_setup_t * setup, const char ** t
     if ( ( setup->overridden && !( setup->override_.send && setup->override_.receive ) ) ||
          ( setup->socket && !( setup->socket->send && setup->socket->receive ) ) )
         return NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
-    if ( nc_init_count == 0 )
-        NC_LOG( &setup->log, ERROR, "netcode_init was not called: encryption is slow, and Windows has no sockets" );
     return NETCODE_SERVER_CREATE_ERROR_NONE;
 }
 

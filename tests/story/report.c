@@ -110,21 +110,6 @@ TEST( mutants_a_client_that_asks_says_one_thing_at_a_time )
               world_count( w, mark, &w->client_addresses[0], NULL, -1, 0 ) );
 }
 
-TEST( create_says_that_netcode_init_was_not_called )
-{
-    for ( int i = 0; i < 3; i++ ) {
-        struct world_t * w = world_open( CLEAN, 0, 0, 0 );
-        int count = nc_init_count, lines = test_log_lines;
-        nc_init_count = i == 1 ? count : 0;
-        netcode_log_level( i == 2 ? NETCODE_LOG_LEVEL_NONE : NETCODE_LOG_LEVEL_ERROR );
-        world_add_client( w );
-        netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
-        nc_init_count = count;
-        CHECK_EQ( test_log_lines - lines, i == 0 );
-        CHECK_EQ( strstr( w->client_parties[0].line, "netcode_init" ) != NULL, i == 0 );
-    }
-}
-
 /* The second server of the last token is no part of an attempt with a token that can not be used. */
 TEST( mutants_a_bad_token_has_no_server )
 {
