@@ -1266,8 +1266,8 @@ struct netcode_client_report_server_t {
     /* the system's error number of the last socket error, ICMP's "unreachable" included; 0 for none */
     int last_error;
     int errors; /* socket errors */
-    double
-        seconds_waited; /* since it was first asked, or again after another failed, until it was chosen or given up */
+    /* since it was first asked, or again after another one failed, until it was chosen or given up */
+    double seconds_waited;
 };
 
 /* Why can't I connect? Filled by netcode_client_report. */
@@ -5086,8 +5086,7 @@ typedef struct {
     int receive_buffer_bytes;
     int send_buffer_bytes;
     int last_send_error;
-    int taken
-        [2]; /* the pending error that a send was told of; the next receive tells what it was about, or select never waits */
+    int taken[2]; /* a pending error that a send has reported; what it was about is still in the error queue */
     const nc_log_t * log;
 } nc_socket_udp_t;
 
@@ -5357,7 +5356,7 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
         }
 
         switch ( received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error ) ) {
-        case NC_SOCKET_TRY_LATER:
+        case NC_SOCKET_TRY_LATER: /* select would not wait while the error queue has anything */
             error = udp->taken[which];
             udp->taken[which] = 0;
             datagrams[filled].address.type = NETCODE_ADDRESS_NONE;
@@ -5986,34 +5985,6 @@ static void nc_socket_udp_resize( void * context, int receive_bytes, int send_by
 
 #if defined( NC_SOCKET_LINUX )
 
-/* Makes sends to this one server cost less; the system drops datagrams from other senders. No address: from anyone again. */
-static void nc_socket_udp_connect( void * context, const struct netcode_address_t * server )
-{
-    nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
-    struct sockaddr_storage storage;
-
-    /*  First disconnects the handle, even if the server is the same, because this machine may have a new address now. A
-        port that the system chose may change. */
-    for ( int i = 0; i < udp->count; i++ ) {
-        memset( &storage, 0, sizeof( storage ) );
-        storage.ss_family = AF_UNSPEC;
-        if ( udp->peer.type == udp->bound[i].type &&
-             connect( udp->handles[i], (const struct sockaddr *) &storage, sizeof( storage ) ) == 0 ) {
-            socklen_t length = nc_socket_to_system( &udp->bound[i], &storage );
-            if ( bind( udp->handles[i], (const struct sockaddr *) &storage, length ) != 0 && errno != EINVAL )
-                udp->last_send_error = errno;
-        }
-    }
-
-    memset( &udp->peer, 0, sizeof( udp->peer ) );
-    int which = server->type == NETCODE_ADDRESS_NONE ? -1 : nc_socket_handle_for( udp, server );
-    if ( which < 0 )
-        return;
-    socklen_t length = nc_socket_to_system( server, &storage );
-    if ( connect( udp->handles[which], (const struct sockaddr *) &storage, length ) == 0 )
-        udp->peer = *server;
-}
-
 static int nc_socket_udp_admit( void * context, const nc_admission_t * admission )
 {
     const nc_socket_udp_t * udp = (const nc_socket_udp_t *) context;
@@ -6055,6 +6026,40 @@ static int nc_socket_replace_handle( nc_socket_udp_t * udp, int which )
     return 1;
 }
 
+#if defined( NC_SOCKET_LINUX )
+
+/*  Makes sends to this one server cost less; the system drops datagrams from other senders. Without an address, none is
+    dropped any more. */
+static void nc_socket_udp_connect( void * context, const struct netcode_address_t * server )
+{
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
+    struct sockaddr_storage storage;
+
+    /*  First disconnects the handle, even if the server is the same, because this machine may have a new address now. A
+        port that the system chose may change. A handle that stayed connected would hear no other server. */
+    for ( int i = 0; i < udp->count; i++ ) {
+        if ( udp->peer.type != udp->bound[i].type )
+            continue;
+        memset( &storage, 0, sizeof( storage ) );
+        storage.ss_family = AF_UNSPEC;
+        int is_free = connect( udp->handles[i], (const struct sockaddr *) &storage, sizeof( storage ) ) == 0;
+        socklen_t length = nc_socket_to_system( &udp->bound[i], &storage );
+        if ( !is_free ||
+             ( bind( udp->handles[i], (const struct sockaddr *) &storage, length ) != 0 && errno != EINVAL ) )
+            nc_socket_replace_handle( udp, i );
+    }
+
+    memset( &udp->peer, 0, sizeof( udp->peer ) );
+    int which = server->type == NETCODE_ADDRESS_NONE ? -1 : nc_socket_handle_for( udp, server );
+    if ( which < 0 )
+        return;
+    socklen_t length = nc_socket_to_system( server, &storage );
+    if ( connect( udp->handles[which], (const struct sockaddr *) &storage, length ) == 0 )
+        udp->peer = *server;
+}
+
+#endif
+
 /* Also where the address is still there: systems disable sockets whose program was in the background. */
 static int nc_socket_udp_rebind( void * context )
 {
@@ -6072,17 +6077,6 @@ static int nc_socket_udp_rebind( void * context )
     return done;
 }
 
-/*  Could no socket of this family be had, or not this address? So it is where IPv6 is switched off, with a wrong address, or
-    without file descriptors. */
-static int nc_socket_lacks_family( int result )
-{
-#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
-    return result == NC_SOCKET_CREATE_FAILED || nc_socket_error() == WSAEADDRNOTAVAIL;
-#else
-    return result == NC_SOCKET_CREATE_FAILED || nc_socket_error() == EADDRNOTAVAIL;
-#endif
-}
-
 /*  Opens a handle for each address that can be had. If both have port 0, the second gets the first one's port, so that
     a server has one port in both families. Returns nc_socket_result_t, and the family that failed. */
 static int nc_socket_open_handles( nc_socket_udp_t * udp, const nc_socket_request_t * request, int * failed_family )
@@ -6096,8 +6090,9 @@ static int nc_socket_open_handles( nc_socket_udp_t * udp, const nc_socket_reques
         result = nc_socket_open_handle( udp, request, &address );
         if ( result == NC_SOCKET_OK )
             continue;
-        if ( !request->addresses[1] || !nc_socket_lacks_family( result ) )
-            return result;
+        if ( !request->addresses[1] ||
+             ( result == NC_SOCKET_BIND_FAILED && !nc_socket_lost_network( nc_socket_error() ) ) )
+            return result; /* else IPv6 may be switched off, an address wrong, or no file descriptor left */
         int level = request->reports_errors ? NETCODE_LOG_LEVEL_INFO : NETCODE_LOG_LEVEL_ERROR;
         if ( NC_LOG_ON( level ) )
             nc_log_write( request->log, level,
@@ -6935,7 +6930,8 @@ static int nc_probe_end( nc_probe_t * probe, uint64_t value, double now )
         v
       CONNECTED --> silence: CONNECTION_TIMED_OUT; the server's disconnect: DISCONNECTED
 
-      Each arrow is a row of nc_client_rules, which nc_client_step applies. From the three states above,
+      Each arrow is a row of nc_client_rules, which nc_client_step applies; but of all the servers that are asked the
+      last to fail ends the requests, in nc_client_judge_servers. From the three states above,
       netcode_client_disconnect leads to DISCONNECTED; from any, an unusable token leads to INVALID_CONNECT_TOKEN.
    ================================================================================================================ */
 
@@ -7202,8 +7198,8 @@ static void nc_client_ask_next( struct netcode_client_t * client )
     NC_LOG( &client->base.log, INFO, "client connects to %s (server %d of %d)", text, server_index + 1, servers );
 }
 
-/*  The current server has failed. Asks the next one, and goes on with those that have not failed, whose time begins anew.
-    Returns 0 if none is left. */
+/*  The current server has failed. Asks the next one, and goes on with those that have not failed, whose time begins
+    anew. Returns 0 if none is left. */
 static int nc_client_ask_others( struct netcode_client_t * client )
 {
     int left = -1;
@@ -7392,8 +7388,8 @@ static void nc_client_process( struct netcode_client_t * client, nc_arrival_t * 
         nc_client_drop( client, reason, arrival->from, arrival->bytes );
 }
 
-/*  The socket reported an error, perhaps an ICMP "unreachable". It can be forged, so it only reaches statistics and the report.
-    Decision 6 */
+/*  The socket reported an error, perhaps an ICMP "unreachable". It can be forged, so it only reaches statistics and the
+    report. Decision 6 */
 static void nc_client_on_socket_error( struct netcode_client_t * client, const struct netcode_datagram_t * datagram )
 {
     nc_endpoint_count_error( &client->base, datagram->error );
@@ -7492,7 +7488,8 @@ static void nc_client_send_requests( struct netcode_client_t * client )
 {
     for ( ;; ) {
         for ( int i = 0, sent = 0; i < client->asked && sent < 2; i++ ) {
-            int server = client->turn++ % client->asked;
+            int server = client->turn % client->asked;
+            client->turn = server + 1;
             if ( client->attempts[server].ended )
                 continue;
             uint64_t errors = client->base.counters.send_errors;
@@ -7588,7 +7585,8 @@ static void nc_client_expire( struct netcode_client_t * client )
         nc_client_step( client, NC_ON_EXPIRY );
 }
 
-/* Has a server denied, disconnected, or been silent for too long? While requesting, each that is asked has a timeout of its own. */
+/*  Has a server denied, disconnected, or been silent for too long? While requesting, each that is asked has a timeout of
+    its own. */
 static void nc_client_judge_servers( struct netcode_client_t * client )
 {
     nc_client_attempt_t * attempts = client->attempts;

@@ -50,22 +50,6 @@ TEST( next_server_after_a_denial )
     }
 }
 
-/* A challenge without an end of its handshake counts as a failure as well: the next server is tried. */
-TEST( next_server_after_a_response_without_answer )
-{
-    struct world_t * w = world_open( CLEAN, 2, 1, 1 );
-    struct recipe_t r;
-    w->cut_types = 1u << NETCODE_PACKET_RESPONSE;
-    r = recipe_for( w, 1 );
-    r.timeout = 2;
-    world_connect_recipe( w, 0, &r );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 1.0 ) );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_REQUEST, 3.0 ) );
-    CHECK( netcode_address_equal( netcode_client_server_address( w->clients[0] ), &w->server_addresses[1] ) );
-    w->cut_types = 0;
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
-}
-
 /* One row for each end: what is lost in transit, after how long, the state. */
 TEST( every_way_in_which_connecting_ends )
 {

@@ -6,7 +6,6 @@
 static struct {
     double silent_until[WORLD_SERVERS];
     double first_asked[WORLD_SERVERS]; /* seconds after the connect; -1: never */
-    int asked_within;                  /* the most requests within a second */
     double start;
     double requests[16384];
     int request_count;

@@ -40,6 +40,7 @@ static struct {
     int refused_level;  /* this option is refused */
     int refused_option; /* 0: none is */
     int connect_error;  /* aiming a socket is refused with this; 0: it is not */
+    int release_error;  /* so is letting it hear anyone again */
     int advised;        /* blocks that huge pages were asked for */
     int advised_within; /* of them, those that lie in the block that was allocated last */
     size_t advised_bytes;
@@ -120,8 +121,9 @@ int madvise( void * start, size_t bytes, int advice )
 
 int connect( int handle, const struct sockaddr * address, socklen_t bytes )
 {
-    if ( linux_system.connect_error && address->sa_family != AF_UNSPEC ) {
-        errno = linux_system.connect_error;
+    int error = address->sa_family == AF_UNSPEC ? linux_system.release_error : linux_system.connect_error;
+    if ( error ) {
+        errno = error;
         return -1;
     }
     return (int) syscall( SYS_connect, handle, address, bytes );
@@ -1279,6 +1281,16 @@ TEST( linux_client_that_can_not_be_aimed )
     REQUIRE( lan_arrives( 0, lan.at[0] ) );
     CHECK( lan_echo( 0, 1200, 3 ) );
     CHECK_EQ( lan_system_port( 0, NETCODE_ADDRESS_IPV4 ), port );
+    lan_leaves( 0 );
+    linux_system.connect_error = 0;
+    linux_system.release_error = EPERM; /* aimed, and never released */
+    for ( int i = 0; i < 2; i++ ) {
+        lan_connect( 0, lan.at[!i], NULL );
+        REQUIRE( lan_arrives( 0, lan.at[!i] ) );
+        CHECK( lan_echo( 0, 1200, 4 + i ) );
+        CHECK_EQ( lan_system_port( 0, NETCODE_ADDRESS_IPV4 ), port );
+        lan_leaves( 0 );
+    }
     stats = lan_client_stats( 0 );
     CHECK_EQ( stats.send_errors, 0 );
     lan_close();
