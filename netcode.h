@@ -7310,6 +7310,20 @@ static int nc_client_on_payload( struct netcode_client_t * client, const nc_pack
     return nc_arrival_queue( arrival, &client->inbox, what );
 }
 
+/*  Is this a denial or a challenge that was handled before? All servers of a token have one key, so that what one of them
+    sent can be sent again from another's address. */
+static int nc_client_is_replayed( const struct netcode_client_t * client, const nc_packet_t * packet,
+                                  const uint8_t * body )
+{
+    if ( packet->type == NETCODE_PACKET_CHALLENGE )
+        return client->state == NC_STATE( SENDING_CONNECTION_RESPONSE ) &&
+               memcmp( client->challenge, body + 8, NC_CHALLENGE_BYTES ) == 0;
+    for ( int i = 0; i < client->asked && packet->type == NETCODE_PACKET_DENIED; i++ )
+        if ( client->attempts[i].denied && client->attempts[i].denial == packet->sequence )
+            return 1;
+    return 0;
+}
+
 /* Opens one packet of a server and handles it. Returns a drop reason. */
 static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arrival, int server )
 {
@@ -7328,6 +7342,8 @@ static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arri
         reason = nc_packet_accept( packet, arrival->data, &context, &client->replay );
     else if ( !nc_packet_open( packet, arrival->data, body, &context ) )
         reason = NETCODE_DROP_AUTHENTICATION_FAILED;
+    else if ( nc_client_is_replayed( client, packet, body ) )
+        reason = NETCODE_DROP_REPLAYED;
     if ( reason != NETCODE_DROP_NONE )
         return reason;
 
@@ -7336,16 +7352,10 @@ static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arri
 
     switch ( packet->type ) {
     case NETCODE_PACKET_DENIED:
-        for ( int i = 0; i < client->asked; i++ ) /* all servers have one key: it may be another's, sent again */
-            if ( client->attempts[i].denied && client->attempts[i].denial == packet->sequence )
-                return NETCODE_DROP_REPLAYED;
         client->attempts[server].denied = 1; /* handled after sending */
         client->attempts[server].denial = packet->sequence;
         return NETCODE_DROP_NONE;
     case NETCODE_PACKET_CHALLENGE:
-        if ( client->state == NC_STATE( SENDING_CONNECTION_RESPONSE ) &&
-             memcmp( client->challenge, body + 8, NC_CHALLENGE_BYTES ) == 0 )
-            return NETCODE_DROP_REPLAYED;
         client->attempts[server].challenged = 1;
         nc_client_turn_to( client, server, 1 );
         client->challenge_sequence = nc_load_u64( body );

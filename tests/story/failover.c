@@ -220,6 +220,7 @@ TEST( what_one_server_sent_is_not_anothers )
             netcode_client_process_packet( w->clients[0], &w->server_addresses[i], out, d->bytes );
         }
         CHECK_EQ( client_drops( w, 0, NETCODE_DROP_REPLAYED ), 1 );
+        CHECK_EQ( client_stats( w, 0 ).packets_received[denies ? NETCODE_PACKET_DENIED : NETCODE_PACKET_CHALLENGE], 1 );
         REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
         CHECK( same_address( netcode_client_server_address( w->clients[0] ), &w->server_addresses[!denies] ) );
         world_close( w );
