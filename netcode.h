@@ -218,21 +218,23 @@
         16 packets of each client are opened whatever the others send, and 192 more in all (1,024 where fewer were
           opened before); a client that sends more, or whose address is forged, loses its own (OVER_SHARE)
         512 timers or so: when thousands are due at once, some keep-alives and timeouts wait for the next updates
-      When more arrives than that (datagrams wait for the next update, receiving took longer than 1.25 ms, or the
-        system dropped some), a packet filter is attached to the server's own sockets, on Linux. Of up to eight
-        addresses that send 1,920 datagrams a second or more, connected clients included, it drops 15 of 16
-        datagrams each; after 0.1 s it drops all packets but requests and responses from addresses that are not
-        connected (with roaming, 15 of 16 of them), on servers of up to 2,048 slots. Each decision lasts a second and is
-        renewed while the flood continues. These datagrams count as kernel_drops; the log reports it at INFO
-      With that filter, one attacker who sends up to 170 Mbit/s of any kind of packet does not affect the other
-      clients, from half a second after its start: 99 % of their packets are received, at most one tick late, for at
-      most 15 % of a core more. One exception is known: replays of all clients' packets, with their addresses
-      forged, are absorbed up to 60 Mbit/s. Without the filter (other systems, sockets of your own) the limit is 22
-      Mbit/s of the smallest packets, or 170 Mbit/s of packets of 330 bytes and more. make fairness tries 640
-      settings. The socket's buffer must hold what arrives between two updates until the filter is attached: Linux
-      grants 208 KiB unless net.core.rmem_max is raised to the 4 MiB that are requested. With 208 KiB a server of up
-      to 64 slots at 20 Hz absorbs 20 Mbit/s of the smallest packets from one address; one of 256 slots can not hold
-      its own clients' packets.
+      A packet filter is attached to the server's own sockets, on Linux (kernel_filter): it drops datagrams whose type or
+        size no client sends. When more arrives than an update can receive (three quarters of the socket's buffer are in
+        use, datagrams wait for the next update, or receiving took longer than 1.25 ms), it drops more, after 0.1 s:
+        - of up to eight addresses that send 1,920 datagrams a second or more, 15 of 16, or 255 of 256: of connected
+          addresses; of unknown ones, all ports of an IP address (IPv6: of a /64) as one. Where it is a client's address
+          and others use it, the packets with sequences near the client's newest pass
+        - if that does not suffice and much comes from unknown addresses, all that is no request or response from there
+          (with roaming, 15 of 16), and then 3, 15 or 63 of 64 requests and responses, too
+        Each decision lasts a second, and on while the flood does. What is dropped counts as kernel_drops; the log
+        reports it at INFO
+      So an attacker who sends up to 170 Mbit/s of any kind of packet does not affect the other clients, from half a second
+      after its start: 99 % of their packets are received, at most one tick late, for at most 15 % of a core more; and 90 %
+      of those of a client whose address is forged, unless the attacker knows its sequences. It is so with the receive
+      buffer of 208 KiB that Linux grants as it is installed, as long as the clients' own packets fill at most half of it
+      between two updates (250 of them); net.core.rmem_max raises it. One exception is known: replays of all clients'
+      packets, with their addresses forged, are absorbed up to 60 Mbit/s with a buffer of 4 MiB, and less with a smaller
+      one. make fairness tries 900 settings. Other systems, and sockets of your own, have no such filter.
     work per update of a client: 2048 units (update_budget);
       a batch: 64 datagrams out
 
@@ -248,8 +250,8 @@
       UDP_SEGMENT, sendmmsg    with batch_sends, packets to one client go to the system in one call, which splits them
                                again, as long as their sizes are equal (the last may be shorter). A batch holds 64
                                datagrams: send all packets of one client, then all of the next
-      SO_ATTACH_FILTER         kernel_filter: most junk is dropped before it is copied, and counts as kernel_drops; and
-                               floods are filtered, see 9
+      SO_ATTACH_FILTER         kernel_filter: junk and floods are dropped before they are copied, see 9
+      SO_MEMINFO               a server's buffer that is nearly full is known before it is
       connect                  a client's socket is connected to its server: sends cost less, and the system drops
                                datagrams from other senders (which are not counted as WRONG_SERVER then)
       SO_REUSEPORT             share_port, see 6
@@ -1130,9 +1132,8 @@ struct netcode_server_config_t {
         where several servers must agree: see 6 in the manual. May be called again for the same client: 4 times at once,
         then ten a second. */
     int ( *admit_callback )( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp );
-    /*  Linux: 1 makes the system drop datagrams of impossible size or prefix before they are copied. They count as
-        kernel_drops then, and not by reason. Elsewhere, or where the system refuses, a log line says so and nothing
-        changes. */
+    /*  Linux: less than 0 keeps the system from filtering: it drops datagrams of impossible size or prefix, and floods (see
+        9), before they are copied, and they count as kernel_drops, not by reason. */
     int kernel_filter;
     /*  Linux: 1 lets several servers, each on its own thread, share one port; all of them must set it. The system
         assigns each client address to one of them. Elsewhere create fails if the port is in use. */
@@ -1821,7 +1822,8 @@ NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * s
                                                      uint64_t * sequence );
 NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, void * packet );
 
-/* Feeds one raw datagram, as if the socket had received it. It is decrypted in place. */
+/*  Feeds one raw datagram, as if the socket had received it; but it is handled at once, whatever that costs: the limits
+    on an update's work (9) do not apply. It is decrypted in place. */
 NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server, struct netcode_address_t * from,
                                                 uint8_t * data, int bytes );
 
@@ -2089,9 +2091,10 @@ enum nc_limit_t {
     NC_SERVER_SHARE = 16,        /* packets opened of each client, whatever the others do; they cost no units */
     NC_FLOODERS = 8,             /* addresses counted, or limited, while more arrives than an update can receive: */
     NC_FLOODER_RATE = 1920,      /* those that send at least this many a second */
-    NC_FLOODER_PASSES = 16,      /* are limited to one of this many datagrams */
-    NC_ADMISSION_SLOTS = 2048,   /* largest server that also filters unknown addresses then */
-    NC_ADMISSION_BITS = 8192,    /* bits, at most; 32 for each slot */
+    NC_FLOOD_BITS = 8192,        /* in which a connected address has one */
+    NC_FLOOD_SHIFT = 19,         /* 32 bits to one of those */
+    NC_FLOOD_MOST_CLOSED = 4,    /* of requests and responses of unknown addresses one of 64 passes, at the least */
+    NC_SEQUENCE_NEAR_BITS = 16,  /* sequences so far ahead are a client's own: others do not know them */
     NC_SERVER_TIMERS = 4096, /* units for keep-alives and timeouts, NC_SERVER_TIMERS_PER_SLOT for each further slot */
     NC_SERVER_TIMERS_PER_SLOT = 2,
     NC_PENDING_PER_SLOT = 4,
@@ -3475,6 +3478,13 @@ static inline int nc_replay_seen( const nc_replay_t * replay, uint64_t sequence 
                                                                                   : NETCODE_DROP_NONE;
 }
 
+/* Is this about the next sequence? Who does not see the client's packets can hardly know it. */
+static inline int nc_replay_is_near( const nc_replay_t * replay, uint64_t sequence )
+{
+    return sequence > replay->newest ? ( sequence - replay->newest ) >> NC_SEQUENCE_NEAR_BITS == 0
+                                     : replay->newest - sequence < NC_REPLAY_WINDOW;
+}
+
 /* How many bits are set? */
 static uint32_t nc_replay_ones( uint64_t word )
 {
@@ -3658,15 +3668,22 @@ static inline int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, 
     return NETCODE_DROP_NONE;
 }
 
+/* The bytes that this sequence has in a packet. */
+static inline int nc_packet_sequence_bytes( uint64_t sequence )
+{
+    int bytes = sequence >> 48 ? 8 : 6; /* nearly all have 6: see nc_crypto_sequence_base */
+    while ( bytes > 1 && !( sequence >> 8 * ( bytes - 1 ) ) )
+        bytes--;
+    return bytes;
+}
+
 /* Writes a sealed packet to `out` and returns its size. `packet` gives type, sequence and body_bytes. */
 static int nc_packet_seal( uint8_t * out, const nc_packet_t * packet, const uint8_t * body,
                            const nc_packet_context_t * context )
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
     nc_seal_t seal = { context->key, packet->sequence, associated, sizeof( associated ) };
-    int sequence_bytes = packet->sequence >> 48 ? 8 : 6; /* nearly all have 6: see nc_crypto_sequence_base */
-    while ( sequence_bytes > 1 && !( packet->sequence >> 8 * ( sequence_bytes - 1 ) ) )
-        sequence_bytes--;
+    int sequence_bytes = nc_packet_sequence_bytes( packet->sequence );
 
     nc_store_u64( out + 1, packet->sequence ); /* the body overwrites surplus bytes */
     out[0] = (uint8_t) ( sequence_bytes << 4 | packet->type );
@@ -4779,7 +4796,7 @@ static NC_INLINE int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbo
 /* ================================================================================================================
     ROOM 10: SOCKET
     How are datagrams received and sent, over any kind of network?
-    Uses: platform, address, packet, containers.
+    Uses: platform, crypto, address, packet, containers.
     Invariant: client and server use the network only through struct netcode_socket_t.
    ================================================================================================================ */
 
@@ -4795,117 +4812,71 @@ typedef struct {
     int send_buffer_bytes;
     /* request ICMP errors: a client uses them, a server does not need those of disconnected clients */
     int reports_errors;
-    int kernel_filter; /* a server's: see struct netcode_server_config_t */
+    int screens; /* a server's: a packet filter drops what it could not accept */
     int share_port;
 } nc_socket_request_t;
 
-/* ---- admission: which addresses a packet filter in the kernel accepts during a flood ---- */
+/* ---- floods: what a packet filter in the kernel drops while more arrives than can be received. Decision 6 ---- */
+
+/* A connected address that floods; or, with port 0, an IPv4 address or an IPv6 /64 whose unconnected ports do. */
+typedef struct {
+    struct netcode_address_t address;
+    uint64_t newest; /* not 0: others use a client's address; what is near its newest sequence passes */
+    int count;       /* datagrams, less those of addresses without an entry */
+    int near;        /* those near the client's newest sequence */
+    int limited;     /* 1, 2: one of 16, 256 passes */
+} nc_flooder_t;
 
 typedef struct {
-    struct netcode_address_t throttled[NC_FLOODERS]; /* one of NC_FLOODER_PASSES datagrams of each passes */
-    int throttled_count;
-    int words;   /* words of `connected` in use: other addresses pass requests and responses only; 0: all pass */
-    int samples; /* clients may move: one of NC_FLOODER_PASSES other packets of other addresses passes, too */
-    int shift;
-    uint32_t connected[NC_ADMISSION_BITS / 32]; /* a bit for each connected address; others may share it */
-} nc_admission_t;
+    nc_flooder_t flooders[NC_FLOODERS];
+    int closed;  /* 0: unknown addresses pass; 1: their requests and responses; 2, 3, 4: of these one of 4, 16, 64 */
+    int roaming; /* of their other packets one of 16 passes, too */
+    uint32_t keys[2];                       /* of the connected addresses' bits; odd, and random each time */
+    uint32_t connected[NC_FLOOD_BITS / 32]; /* a bit for each connected address; others may share it */
+} nc_flood_filter_t;
 
-enum { NC_ADMISSION_FACTOR = 0x2c1b3c6d }; /* odd, with half of its bits set, irregularly */
-
-/* The bit of an address. */
-static uint32_t nc_admission_bit( const nc_admission_t * admission, const struct netcode_address_t * address )
+static uint32_t nc_flood_bit( const nc_flood_filter_t * filter, const struct netcode_address_t * address )
 {
     uint32_t words[4], hash = address->port;
     int count = nc_address_words( address, words );
     for ( int i = 0; i < count; i++ )
-        hash = hash * (uint32_t) NC_ADMISSION_FACTOR ^ words[i];
-    return ( hash ^ hash >> 15 ) * (uint32_t) NC_ADMISSION_FACTOR >> admission->shift;
+        hash = hash * filter->keys[0] ^ words[i];
+    return ( hash ^ hash >> 15 ) * filter->keys[1] >> NC_FLOOD_SHIFT;
 }
 
-/* Resets to no connected address. */
-static void nc_admission_clear( nc_admission_t * admission, uint32_t slots )
+static void nc_flood_clear( nc_flood_filter_t * filter )
 {
-    memset( admission->connected, 0, sizeof( admission->connected ) );
-    for ( admission->shift = 32 - 5; admission->shift > 19 && (uint32_t) 1 << ( 32 - admission->shift ) < 32 * slots; )
-        admission->shift--;
-    admission->words = 1 << ( 32 - admission->shift - 5 );
+    memset( filter->connected, 0, sizeof( filter->connected ) );
+    netcode_random_bytes( (uint8_t *) filter->keys, (int) sizeof( filter->keys ) );
+    filter->keys[0] |= 1;
+    filter->keys[1] |= 1;
 }
 
-static void nc_admission_add( nc_admission_t * admission, const struct netcode_address_t * address )
+static void nc_flood_add( nc_flood_filter_t * filter, const struct netcode_address_t * address )
 {
-    uint32_t place = nc_admission_bit( admission, address );
-    admission->connected[place / 32] |= (uint32_t) 1 << place % 32;
+    uint32_t bit = nc_flood_bit( filter, address );
+    filter->connected[bit / 32] |= (uint32_t) 1 << bit % 32;
 }
 
-/* ---- watch: which addresses flood a socket ---- */
-
-typedef struct {
-    struct netcode_address_t address;
-    double until; /* throttled until this time; 0: only counted */
-    int count;    /* datagrams, less those of addresses without an entry */
-} nc_flooder_t;
-
-/* Which addresses fill the socket's buffer: counted while more arrives than an update can receive. Decision 6 */
-typedef struct {
-    nc_flooder_t flooders[NC_FLOODERS];
-    nc_admission_t admission;
-    int overrun;         /* more arrives than an update can receive */
-    double since;        /* the last update without overrun, or one to two seconds ago */
-    double closed_until; /* unknown addresses are filtered until this time; 0: they are not */
-    uint64_t session;    /* the latest that is in `connected` */
-    uint64_t drops;      /* kernel_drops so far */
-    uint64_t dropped;    /* the same, when `closed_until` was set */
-    nc_ration_t log;     /* one line a second */
-} nc_watch_t;
-
-/*  Counts a datagram of an address. With no free entry, each entry that is only counted is decremented instead: an address
-    that sends more than a ninth of all datagrams keeps its entry (Misra and Gries). */
-static NC_COLD void nc_watch_count( nc_watch_t * watch, const struct netcode_address_t * from )
+/*  Counts a datagram. With no free entry, each that is not limited is decremented instead: an address that sends more than
+    a ninth of all datagrams keeps its entry (Misra and Gries). Returns the entry or NULL. */
+static NC_COLD nc_flooder_t * nc_flood_count( nc_flood_filter_t * filter, const struct netcode_address_t * address )
 {
     nc_flooder_t * unused = NULL;
-    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS; it++ )
-        if ( it->count == 0 && it->until == 0.0 ) {
+    for ( nc_flooder_t * it = filter->flooders; it < filter->flooders + NC_FLOODERS; it++ )
+        if ( it->count == 0 && !it->limited )
             unused = it;
-        } else if ( nc_address_same( &it->address, from ) ) {
-            it->count++;
-            return;
-        }
+        else if ( nc_address_same( &it->address, address ) && ++it->count )
+            return it;
 
-    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS && !unused; it++ )
-        it->count -= it->until == 0.0;
+    for ( nc_flooder_t * it = filter->flooders; it < filter->flooders + NC_FLOODERS && !unused; it++ )
+        it->count -= !it->limited;
     if ( unused ) {
-        unused->address = *from;
+        memset( unused, 0, sizeof( *unused ) );
+        unused->address = *address;
         unused->count = 1;
     }
-}
-
-/*  Throttles an address for a second, or releases it: the rate since the last update without overrun decides, so that
-    datagrams that collected while the caller slept are not a flood; for a throttled address, the rate of those that
-    pass. Returns whether that changes. */
-static int nc_watch_judge( const nc_watch_t * watch, nc_flooder_t * it, double now )
-{
-    int was = it->until > 0.0;
-    double seconds = now - watch->since > 0.1 ? now - watch->since : 0.1;
-    if ( was && now < it->until )
-        return 0;
-    int is = was ? it->count >= (int) NC_FLOODER_RATE / (int) NC_FLOODER_PASSES
-                 : (double) it->count >= seconds * (double) NC_FLOODER_RATE;
-    it->until = is ? now + 1.0 : 0.0;
-    it->count = is || was || !watch->overrun ? 0 : it->count;
-    return is != was;
-}
-
-/* Returns whether any address is throttled or released. */
-static int nc_watch_judge_all( nc_watch_t * watch, double now )
-{
-    int changes = 0;
-    watch->admission.throttled_count = 0;
-    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS; it++ ) {
-        changes += nc_watch_judge( watch, it, now );
-        if ( it->until > 0.0 )
-            watch->admission.throttled[watch->admission.throttled_count++] = it->address;
-    }
-    return changes;
+    return unused;
 }
 
 /* Functions that only the operating system's sockets have, and not all of them; NULL elsewhere. */
@@ -4913,8 +4884,10 @@ typedef struct {
     /* A client sends only to this server from now on: datagrams from other addresses may be dropped. */
     void ( *connect_to )( void * context, const struct netcode_address_t * server );
     void ( *resize )( void * context, int receive_bytes, int send_bytes );
-    /* Drops datagrams that are not admitted before they use space in the socket's buffer. Returns 1 on success. */
-    int ( *admit )( void * context, const nc_admission_t * admission );
+    /* Drops what the filter does not pass before it uses space in the socket's buffer. Returns 1 on success. */
+    int ( *set_filter )( void * context, const nc_flood_filter_t * filter );
+    /* The share of a socket's receive buffer that is in use; of the fuller one, if there are two. */
+    double ( *fill )( void * context );
 } nc_socket_extras_t;
 
 /* ---- the override callbacks, as a socket ---- */
@@ -5079,7 +5052,7 @@ typedef struct {
     int fails;                           /* the last receive had errors alone */
     nc_socket_call_t receiving, sending; /* recvmmsg and sendmmsg */
     int reports_errors;
-    int screens;  /* the kernel_filter is on */
+    int screens;
     int segments; /* the system can split one large send into datagrams of one size (GSO) */
     struct netcode_address_t
         peer; /* a client's: its family's handle is connected to it; NETCODE_ADDRESS_NONE: none is */
@@ -5713,160 +5686,138 @@ typedef struct {
     nc_filter_step_t * steps;
 } nc_filter_t;
 
+enum { NC_FILTER_STEPS = 128 + NC_FLOOD_BITS / 32 * 3 + NC_FLOODERS * 64 };
+
+enum { NC_BPF_WORD = 0x20, NC_BPF_HALF = 0x28, NC_BPF_BYTE = 0x30, NC_BPF_LENGTH = 0x80, NC_BPF_CONSTANT = 0x00 };
 enum {
-    NC_FILTER_SCREEN_STEPS = 18 + NETCODE_PACKET_TYPES * 6,
-    NC_FILTER_CONNECTED_STEPS = 39 + NC_ADMISSION_BITS / 32 * 3
+    NC_BPF_X_CONSTANT = 0x01,
+    NC_BPF_X_RECALL = 0x61,
+    NC_BPF_RECALL = 0x60,
+    NC_BPF_STORE = 0x02,
+    NC_BPF_TO_X = 0x07,
+    NC_BPF_TXA = 0x87
 };
-enum { NC_FILTER_STEPS = NC_FLOODERS * 14 + NC_FILTER_CONNECTED_STEPS + NC_FILTER_SCREEN_STEPS };
+enum { NC_BPF_SUB_X = 0x1c, NC_BPF_MULTIPLY = 0x24, NC_BPF_AND = 0x54, NC_BPF_AND_X = 0x5c, NC_BPF_XOR_X = 0xac };
+enum { NC_BPF_RIGHT = 0x74, NC_BPF_RIGHT_X = 0x7c, NC_BPF_JUMP = 0x05, NC_BPF_EQUAL = 0x15, NC_BPF_ABOVE = 0x25 };
+enum { NC_BPF_AT_LEAST = 0x35, NC_BPF_RETURN = 0x06, NC_BPF_PASS = 0x40000, NC_UDP_HEADER_BYTES = 8 };
 
-enum { NC_FILTER_WORD = 0x20, NC_FILTER_HALF = 0x28, NC_FILTER_BYTE = 0x30 };
-enum { NC_FILTER_EQUAL = 0x15, NC_FILTER_ABOVE = 0x25, NC_FILTER_AT_LEAST = 0x35, NC_FILTER_RETURN = 0x06 };
-enum { NC_FILTER_ALL = 0x40000 }; /* bytes of a datagram that pass */
+static const uint32_t nc_bpf_random = 0xfffff000u + 56; /* the system's random number, loaded from there */
 
-static void nc_filter_add( nc_filter_t * filter, int code, int if_true, int if_false, uint32_t k )
+static nc_filter_step_t nc_bpf_if( int code, uint32_t k, int if_true, int if_false )
 {
     const nc_filter_step_t step = { (uint16_t) code, (uint8_t) if_true, (uint8_t) if_false, k };
-    filter->steps[filter->count++] = step;
+    return step;
 }
 
-static const uint32_t nc_filter_random = 0xfffff000u + 56; /* the system's random number, loaded from there */
+#define nc_bpf( code, k ) nc_bpf_if( code, k, 0, 0 )
+#define NC_BPF( filter, ... )                                                           \
+    do {                                                                                \
+        const nc_filter_step_t steps_[] = { __VA_ARGS__ };                              \
+        memcpy( ( filter )->steps + ( filter )->count, steps_, sizeof( steps_ ) );      \
+        ( filter )->count += (unsigned short) ( sizeof( steps_ ) / sizeof( *steps_ ) ); \
+    } while ( 0 )
 
-/* The offset of the sender's address in the IP header. */
-static uint32_t nc_filter_source( int type )
-{
-    return 0xfff00000u + ( type == NETCODE_ADDRESS_IPV6 ? 8u : 12u );
-}
-
-/*  Drops all but one of NC_FLOODER_PASSES datagrams of this address, at random. The others, and other addresses,
-    continue after the last step. */
-static void nc_filter_throttle( nc_filter_t * filter, const struct netcode_address_t * address )
-{
-    enum { AND = 0x54 };
-    uint32_t words[4], source = nc_filter_source( address->type );
-    int count = nc_address_words( address, words );
-    for ( int i = 0; i < count; i++ ) {
-        nc_filter_add( filter, NC_FILTER_WORD, 0, 0, source + 4u * (uint32_t) i );
-        nc_filter_add( filter, NC_FILTER_EQUAL, 0, 2 * ( count - i ) + 4, words[i] );
-    }
-
-    nc_filter_add( filter, NC_FILTER_HALF, 0, 0, 0 ); /* the source port */
-    nc_filter_add( filter, NC_FILTER_EQUAL, 0, 4, address->port );
-    nc_filter_add( filter, NC_FILTER_WORD, 0, 0, nc_filter_random );
-    nc_filter_add( filter, AND, 0, 0, NC_FLOODER_PASSES - 1 );
-    nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 0 );
-    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
-}
-
-/*  Of addresses whose bit is not set, passes only requests and responses, and a sample of the others if clients may move.
-    Computes nc_admission_bit's bit. */
-static void nc_filter_connected( nc_filter_t * filter, const nc_admission_t * admission, int type )
-{
-    enum { AND = 0x54, MULTIPLY = 0x24, XOR_X = 0xac, TO_X = 0x07, SHIFT_RIGHT = 0x74, SHIFT_RIGHT_X = 0x7c };
-    enum { LOAD = 0x00, STORE = 0x02, RECALL = 0x60, JUMP = 0x05 };
-    const int words = type == NETCODE_ADDRESS_IPV6 ? 4 : 1;
-    uint32_t source = nc_filter_source( type ), left = 3 * (uint32_t) admission->words;
-
-    nc_filter_add( filter, NC_FILTER_BYTE, 0, 0, 8 );
-    nc_filter_add( filter, NC_FILTER_EQUAL, 2, 0, NETCODE_PACKET_REQUEST );
-    nc_filter_add( filter, AND, 0, 0, 15 );
-    nc_filter_add( filter, NC_FILTER_EQUAL, 0, 1, NETCODE_PACKET_RESPONSE );
-    nc_filter_add( filter, JUMP, 0, 0, 4 * (uint32_t) words + 15 + 3 * (uint32_t) admission->samples + left );
-
-    nc_filter_add( filter, NC_FILTER_HALF, 0, 0, 0 ); /* the source port */
-    for ( int i = 0; i < words; i++ ) {
-        nc_filter_add( filter, MULTIPLY, 0, 0, NC_ADMISSION_FACTOR );
-        nc_filter_add( filter, TO_X, 0, 0, 0 );
-        nc_filter_add( filter, NC_FILTER_WORD, 0, 0, source + 4u * (uint32_t) i );
-        nc_filter_add( filter, XOR_X, 0, 0, 0 );
-    }
-
-    nc_filter_add( filter, TO_X, 0, 0, 0 );
-    nc_filter_add( filter, SHIFT_RIGHT, 0, 0, 15 );
-    nc_filter_add( filter, XOR_X, 0, 0, 0 );
-    nc_filter_add( filter, MULTIPLY, 0, 0, NC_ADMISSION_FACTOR );
-    nc_filter_add( filter, SHIFT_RIGHT, 0, 0, (uint32_t) admission->shift );
-
-    nc_filter_add( filter, STORE, 0, 0, 0 );
-    nc_filter_add( filter, AND, 0, 0, 31 );
-    nc_filter_add( filter, TO_X, 0, 0, 0 );
-    nc_filter_add( filter, RECALL, 0, 0, 0 );
-    nc_filter_add( filter, SHIFT_RIGHT, 0, 0, 5 );
-
-    for ( uint32_t i = 0; i < (uint32_t) admission->words; i++ ) {
-        left -= 3;
-        nc_filter_add( filter, NC_FILTER_EQUAL, 0, 2, i );
-        nc_filter_add( filter, LOAD, 0, 0, admission->connected[i] );
-        nc_filter_add( filter, JUMP, 0, 0, left );
-    }
-
-    nc_filter_add( filter, SHIFT_RIGHT_X, 0, 0, 0 );
-    nc_filter_add( filter, AND, 0, 0, 1 );
-    nc_filter_add( filter, NC_FILTER_EQUAL, 1 + 3 * admission->samples, 0, 1 );
-    if ( admission->samples ) {
-        nc_filter_add( filter, NC_FILTER_WORD, 0, 0, nc_filter_random );
-        nc_filter_add( filter, AND, 0, 0, NC_FLOODER_PASSES - 1 );
-        nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 0 );
-    }
-    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
-}
-
-/*  Passes datagrams that a server could accept, by size and prefix byte. The filter also sees the UDP header, 8 bytes
-    in front; a load beyond the end of an empty datagram drops it. Standard: Packets */
+/*  Drops what no server could accept, by size and prefix byte. A load beyond the end of an empty datagram drops it.
+    Standard: Packets */
 static void nc_filter_screen( nc_filter_t * filter )
 {
-    enum { LENGTH = 0x80, RECALL = 0x60, STORE = 0x02, TO_X = 0x07, SUB_X = 0x1c, SHIFT_RIGHT = 0x74, AND = 0x54 };
-    const uint32_t header = 8, frame = header + 1 + NETCODE_MAC_BYTES;
+    const uint32_t header = NC_UDP_HEADER_BYTES, frame = header + 1 + NETCODE_MAC_BYTES;
+    int left = 1; /* steps to the end */
+    for ( int type = 0; type < NETCODE_PACKET_TYPES; type++ )
+        left += 5 * ( NC_PACKETS_TO_SERVER >> type & 1 );
 
-    nc_filter_add( filter, NC_FILTER_BYTE, 0, 0, header );
-    nc_filter_add( filter, NC_FILTER_EQUAL, 0, 5, NETCODE_PACKET_REQUEST );
-    nc_filter_add( filter, LENGTH, 0, 0, 0 );
-    nc_filter_add( filter, NC_FILTER_EQUAL, 2, 0, header + NC_REQUEST_BYTES_OLD ); /* so that it is logged */
-    nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, header + NC_REQUEST_BYTES );
-    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
-    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, NC_FILTER_ALL );
-
-    nc_filter_add( filter, SHIFT_RIGHT, 0, 0, 4 ); /* 1 to 8 bytes of sequence, subtracted from here on */
-    nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 0 );
-    nc_filter_add( filter, NC_FILTER_ABOVE, 0, 1, 8 );
-    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
-
-    nc_filter_add( filter, TO_X, 0, 0, 0 );
-    nc_filter_add( filter, LENGTH, 0, 0, 0 );
-    nc_filter_add( filter, SUB_X, 0, 0, 0 );
-    nc_filter_add( filter, STORE, 0, 0, 0 );
-
-    nc_filter_add( filter, NC_FILTER_BYTE, 0, 0, header );
-    nc_filter_add( filter, AND, 0, 0, 15 );
+    NC_BPF( filter, nc_bpf( NC_BPF_BYTE, header ), nc_bpf_if( NC_BPF_EQUAL, NETCODE_PACKET_REQUEST, 0, 4 ),
+            nc_bpf( NC_BPF_LENGTH, 0 ), nc_bpf_if( NC_BPF_EQUAL, header + NC_REQUEST_BYTES, left + 12, 0 ),
+            nc_bpf_if( NC_BPF_EQUAL, header + NC_REQUEST_BYTES_OLD, left + 11, 0 ), /* so that it is logged */
+            nc_bpf( NC_BPF_RETURN, 0 ) );
+    NC_BPF( filter, nc_bpf( NC_BPF_RIGHT, 4 ), nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ), nc_bpf_if( NC_BPF_ABOVE, 8, 0, 1 ),
+            nc_bpf( NC_BPF_RETURN, 0 ), nc_bpf( NC_BPF_TO_X, 0 ), nc_bpf( NC_BPF_LENGTH, 0 ), nc_bpf( NC_BPF_SUB_X, 0 ),
+            nc_bpf( NC_BPF_TO_X, 0 ), nc_bpf( NC_BPF_BYTE, header ), nc_bpf( NC_BPF_AND, 15 ) );
     for ( uint32_t type = 0; type < NETCODE_PACKET_TYPES; type++ ) {
         const nc_packet_rule_t * rule = &nc_packet_rules[type];
         if ( !( NC_PACKETS_TO_SERVER >> type & 1 ) )
             continue;
-
-        nc_filter_add( filter, NC_FILTER_EQUAL, 0, 5, type );
-        nc_filter_add( filter, RECALL, 0, 0, 0 );
-        nc_filter_add( filter, NC_FILTER_AT_LEAST, 0, 2, frame + (uint32_t) rule->min_body_bytes );
-        nc_filter_add( filter, NC_FILTER_ABOVE, 1, 0, frame + (uint32_t) rule->max_body_bytes );
-        nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, NC_FILTER_ALL );
-        nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
+        left -= 5;
+        NC_BPF( filter, nc_bpf_if( NC_BPF_EQUAL, type, 0, 4 ), nc_bpf( NC_BPF_TXA, 0 ),
+                nc_bpf_if( NC_BPF_AT_LEAST, frame + (uint32_t) rule->min_body_bytes, 0, 1 ),
+                nc_bpf_if( NC_BPF_ABOVE, frame + (uint32_t) rule->max_body_bytes, 0, left + 1 ),
+                nc_bpf( NC_BPF_RETURN, 0 ) );
     }
-    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
+    NC_BPF( filter, nc_bpf( NC_BPF_RETURN, 0 ) );
 }
 
-/* `type` is the handle's family: addresses of the other one are ignored. */
-static int nc_socket_set_filter( nc_socket_handle_t handle, int type, int screens, const nc_admission_t * admission )
+/* Stores in memory word 0 whether the sender's bit is set: nc_flood_bit. `source` is where its IP address is. */
+static void nc_filter_connected( nc_filter_t * filter, const nc_flood_filter_t * flood, uint32_t source, int words )
+{
+    uint32_t left = 3 * NC_FLOOD_BITS / 32;
+    NC_BPF( filter, nc_bpf( NC_BPF_HALF, 0 ) ); /* the source port */
+    for ( uint32_t i = 0; i < (uint32_t) words; i++ )
+        NC_BPF( filter, nc_bpf( NC_BPF_MULTIPLY, flood->keys[0] ), nc_bpf( NC_BPF_TO_X, 0 ),
+                nc_bpf( NC_BPF_WORD, source + 4 * i ), nc_bpf( NC_BPF_XOR_X, 0 ) );
+    NC_BPF( filter, nc_bpf( NC_BPF_TO_X, 0 ), nc_bpf( NC_BPF_RIGHT, 15 ), nc_bpf( NC_BPF_XOR_X, 0 ),
+            nc_bpf( NC_BPF_MULTIPLY, flood->keys[1] ), nc_bpf( NC_BPF_RIGHT, NC_FLOOD_SHIFT ), nc_bpf( NC_BPF_TO_X, 0 ),
+            nc_bpf( NC_BPF_AND, 31 ), nc_bpf( NC_BPF_STORE, 0 ), nc_bpf( NC_BPF_TXA, 0 ), nc_bpf( NC_BPF_RIGHT, 5 ) );
+    for ( uint32_t i = 0; left; i++ ) {
+        left -= 3;
+        NC_BPF( filter, nc_bpf_if( NC_BPF_EQUAL, i, 0, 2 ), nc_bpf( NC_BPF_CONSTANT, flood->connected[i] ),
+                nc_bpf( NC_BPF_JUMP, left ) );
+    }
+    NC_BPF( filter, nc_bpf( NC_BPF_X_RECALL, 0 ), nc_bpf( NC_BPF_RIGHT_X, 0 ), nc_bpf( NC_BPF_AND, 1 ),
+            nc_bpf( NC_BPF_STORE, 0 ) );
+}
+
+/* Passes sequences near this one: but for the lowest two bytes they are the same, or one more. */
+static void nc_filter_near( nc_filter_t * filter, uint64_t newest )
+{
+    int bytes = nc_packet_sequence_bytes( newest ), more = bytes - NC_SEQUENCE_NEAR_BITS / 8;
+    for ( uint64_t high = newest >> NC_SEQUENCE_NEAR_BITS, i = 0; i < 2 && more > 0; i++, high++ ) {
+        NC_BPF( filter, nc_bpf( NC_BPF_BYTE, NC_UDP_HEADER_BYTES ), nc_bpf( NC_BPF_RIGHT, 4 ),
+                nc_bpf_if( NC_BPF_EQUAL, (uint32_t) bytes, 0, 2 * more + 1 ) );
+        for ( int k = 0; k < more; k++ )
+            NC_BPF( filter, nc_bpf( NC_BPF_BYTE, NC_UDP_HEADER_BYTES + 1 + NC_SEQUENCE_NEAR_BITS / 8 + (uint32_t) k ),
+                    nc_bpf_if( NC_BPF_EQUAL, high >> 8 * k & 255, 0, 2 * ( more - k ) - 1 ) );
+        NC_BPF( filter, nc_bpf( NC_BPF_RETURN, NC_BPF_PASS ) );
+    }
+}
+
+/* Drops all but one of 16 or 256 datagrams of one that floods, at random; all others go on after the last step. */
+static void nc_filter_limit( nc_filter_t * filter, const nc_flooder_t * it, uint32_t source )
+{
+    uint32_t words[4];
+    int count = nc_address_words( &it->address, words ), start = filter->count;
+    if ( it->address.port == 0 && count == 4 )
+        count = 2;
+    NC_BPF( filter, it->address.port ? nc_bpf( NC_BPF_HALF, 0 ) : nc_bpf( NC_BPF_RECALL, 0 ), /* 0: not connected */
+            nc_bpf( NC_BPF_EQUAL, it->address.port ) );
+    for ( int i = 0; i < count; i++ )
+        NC_BPF( filter, nc_bpf( NC_BPF_WORD, source + 4 * (uint32_t) i ), nc_bpf( NC_BPF_EQUAL, words[i] ) );
+    nc_filter_near( filter, it->newest );
+    NC_BPF( filter, nc_bpf( NC_BPF_WORD, nc_bpf_random ), nc_bpf( NC_BPF_AND, ( 1u << 4 * it->limited ) - 1 ),
+            nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ), nc_bpf( NC_BPF_RETURN, 0 ) );
+    for ( int at = start + 1; at <= start + 1 + 2 * count; at += 2 )
+        filter->steps[at].if_false = (uint8_t) ( filter->count - at - 1 );
+}
+
+/* `flood` NULL: no flood. `type` is the handle's family: addresses of the other one are ignored. */
+static int nc_socket_set_filter( nc_socket_handle_t handle, int type, const nc_flood_filter_t * flood )
 {
     nc_filter_step_t steps[NC_FILTER_STEPS];
     nc_filter_t filter = { 0, steps };
-    for ( int i = 0; admission && i < admission->throttled_count; i++ )
-        if ( admission->throttled[i].type == type )
-            nc_filter_throttle( &filter, &admission->throttled[i] );
-    if ( admission && admission->words )
-        nc_filter_connected( &filter, admission, type );
-
-    if ( screens )
-        nc_filter_screen( &filter );
-    else
-        nc_filter_add( &filter, NC_FILTER_RETURN, 0, 0, NC_FILTER_ALL );
+    uint32_t source = 0xfff00000u + ( type == NETCODE_ADDRESS_IPV6 ? 8u : 12u ); /* in the IP header */
+    nc_filter_screen( &filter );
+    if ( flood )
+        nc_filter_connected( &filter, flood, source, type == NETCODE_ADDRESS_IPV6 ? 4 : 1 );
+    for ( int i = 0; flood && i < NC_FLOODERS; i++ )
+        if ( flood->flooders[i].limited && flood->flooders[i].address.type == type )
+            nc_filter_limit( &filter, &flood->flooders[i], source );
+    if ( flood && flood->closed )
+        NC_BPF( &filter, nc_bpf( NC_BPF_RECALL, 0 ), nc_bpf_if( NC_BPF_EQUAL, 1, 10, 0 ),
+                nc_bpf( NC_BPF_X_CONSTANT, ( (uint32_t) 1 << 2 * ( flood->closed - 1 ) ) - 1 ),
+                nc_bpf( NC_BPF_BYTE, NC_UDP_HEADER_BYTES ), nc_bpf_if( NC_BPF_EQUAL, NETCODE_PACKET_REQUEST, 3, 0 ),
+                nc_bpf( NC_BPF_AND, 15 ), nc_bpf_if( NC_BPF_EQUAL, NETCODE_PACKET_RESPONSE, 1, 0 ),
+                nc_bpf( NC_BPF_X_CONSTANT, flood->roaming ? 15 : UINT32_MAX ), nc_bpf( NC_BPF_WORD, nc_bpf_random ),
+                nc_bpf( NC_BPF_AND_X, 0 ), nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ), nc_bpf( NC_BPF_RETURN, 0 ) );
+    NC_BPF( &filter, nc_bpf( NC_BPF_RETURN, NC_BPF_PASS ) );
     return setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &filter, (socklen_t) sizeof( filter ) ) == 0;
 }
 
@@ -5917,11 +5868,12 @@ static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_
                        ipv6 ? NC_SOCKET_IPV6_RECVERR : NC_SOCKET_IP_RECVERR, 1 );
     if ( request->share_port )
         nc_socket_set( handle, SOL_SOCKET, SO_REUSEPORT, 1 );
-    if ( request->kernel_filter && !nc_socket_set_filter( handle, address->type, 1, NULL ) )
-        NC_LOG( request->log, ERROR, "kernel_filter: the system refuses it (error %d)", nc_socket_error() );
+    if ( request->screens && !nc_socket_set_filter( handle, address->type, NULL ) )
+        NC_LOG( request->log, INFO, "server: the system has no packet filters (error %d): it filters no floods",
+                nc_socket_error() );
 #else
-    if ( request->share_port || request->kernel_filter )
-        NC_LOG( request->log, ERROR, "share_port and kernel_filter do nothing on this system" );
+    if ( request->share_port )
+        NC_LOG( request->log, ERROR, "share_port does nothing on this system" );
 #endif
 
     return 1;
@@ -5985,13 +5937,27 @@ static void nc_socket_udp_resize( void * context, int receive_bytes, int send_by
 
 #if defined( NC_SOCKET_LINUX )
 
-static int nc_socket_udp_admit( void * context, const nc_admission_t * admission )
+static int nc_socket_udp_set_filter( void * context, const nc_flood_filter_t * filter )
 {
     const nc_socket_udp_t * udp = (const nc_socket_udp_t *) context;
     int done = 1;
     for ( int i = 0; i < udp->count; i++ )
-        done &= nc_socket_set_filter( udp->handles[i], udp->bound[i].type, udp->screens, admission );
+        done &= nc_socket_set_filter( udp->handles[i], udp->bound[i].type, filter );
     return done;
+}
+
+static double nc_socket_udp_fill( void * context )
+{
+    const nc_socket_udp_t * udp = (const nc_socket_udp_t *) context;
+    double fill = 0.0;
+    for ( int i = 0; i < udp->count; i++ ) {
+        uint32_t memory[16] = { 0, 1 }; /* in use, of so many bytes, and more */
+        socklen_t length = (socklen_t) sizeof( memory );
+        (void) getsockopt( udp->handles[i], SOL_SOCKET, SO_MEMINFO, memory, &length );
+        double share = (double) memory[0] / (double) ( memory[1] ? memory[1] : 1 );
+        fill = share > fill ? share : fill;
+    }
+    return fill;
 }
 
 #endif
@@ -6006,7 +5972,7 @@ static int nc_socket_replace_handle( nc_socket_udp_t * udp, int which )
     memset( &request, 0, sizeof( request ) );
     request.log = udp->log;
     request.reports_errors = udp->reports_errors;
-    request.kernel_filter = udp->screens;
+    request.screens = udp->screens;
     if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, &udp->bound[which], &request ) ) {
         nc_socket_close_handle( handle );
         return 0;
@@ -6119,7 +6085,7 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extra
     udp->allocator = allocator;
     udp->handles[0] = udp->handles[1] = NC_SOCKET_NONE;
     udp->reports_errors = request->reports_errors;
-    udp->screens = request->kernel_filter;
+    udp->screens = request->screens;
     udp->log = request->log;
 
     result = nc_socket_open_handles( udp, request, failed_family );
@@ -6150,7 +6116,8 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extra
     extras->resize = nc_socket_udp_resize;
 #if defined( NC_SOCKET_LINUX )
     extras->connect_to = nc_socket_udp_connect;
-    extras->admit = nc_socket_udp_admit;
+    extras->set_filter = request->screens ? nc_socket_udp_set_filter : NULL;
+    extras->fill = request->screens ? nc_socket_udp_fill : NULL;
 #endif
 
     nc_socket_log_buffers( socket, request->log, request->receive_buffer_bytes, request->send_buffer_bytes );
@@ -8395,7 +8362,8 @@ static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
 typedef struct {
     uint16_t update; /* which one */
     uint8_t count;
-    uint8_t key_index; /* of a handshake: the private key that its token was sealed with */
+    uint8_t
+        mark; /* of a handshake: which private key its token was sealed with; of a slot: it has flooded, not others */
 } nc_opened_t;
 
 /* A handshake in progress, identified by source address and token. Decision 3 */
@@ -8853,7 +8821,7 @@ static void nc_handshake_describe( const nc_handshakes_t * handshakes, nc_handsh
     candidate->answer_time = handshakes->base->clock.now;
     candidate->create_time = candidate->reply_ration = candidate->admit_ration =
         nc_handshake_milliseconds( handshakes );
-    candidate->opened.key_index = (uint8_t) it->key_index;
+    candidate->opened.mark = (uint8_t) it->key_index;
 
     memcpy( candidate->tag, it->request.tag, NC_TOKEN_TAG_BYTES );
     memcpy( candidate->client_to_server_key, it->token.route.client_to_server_key, NETCODE_KEY_BYTES );
@@ -9024,14 +8992,14 @@ static void nc_handshake_apply_keys( nc_handshakes_t * handshakes, const uint8_t
         nc_pending_t * pending = &handshakes->pending[index];
         int i = 0;
         next = handshakes->links[index].next;
-        while ( i < count && !nc_crypto_equal( handshakes->private_keys[pending->opened.key_index],
+        while ( i < count && !nc_crypto_equal( handshakes->private_keys[pending->opened.mark],
                                                keys + i * NETCODE_KEY_BYTES, NETCODE_KEY_BYTES ) )
             i++;
 
         if ( i == count )
             nc_handshake_remove( handshakes, index );
         else
-            pending->opened.key_index = (uint8_t) i;
+            pending->opened.mark = (uint8_t) i;
     }
 }
 
@@ -9136,6 +9104,19 @@ typedef struct {
 
 enum { NC_DEFERRED_STOP = -1, NC_DEFERRED_NOTHING = 0 }; /* or the slots of a start */
 
+/* Whether more arrives than an update can receive, and what the kernel filters then. Decision 6 */
+typedef struct {
+    nc_flood_filter_t filter;
+    int filters;      /* an address is limited, or unknown ones are filtered */
+    int overrun;      /* more arrived than the last update could receive */
+    int full;         /* when this update began, three quarters of the socket's buffer were in use */
+    double since;     /* the last judgement, or update that received all: since then, there are */
+    uint64_t drops;   /* of the socket, before */
+    int strangers;    /* more than 0: a quarter of the datagrams or more are of unknown addresses */
+    uint64_t session; /* the latest that the filter knows */
+    nc_ration_t log;  /* one line a second */
+} nc_flood_t;
+
 /* The work that is left for this update. Decision 6 */
 typedef struct {
     double scale; /* sixtieths of a second since the last update; multiplies the units, spare and share */
@@ -9160,7 +9141,7 @@ struct netcode_server_t {
     uint64_t address_factor; /* for addresses' keys in the sieve; odd */
     uint64_t session;
     nc_work_t work;
-    nc_watch_t watch;
+    nc_flood_t flood;
     double work_time;  /* of the last update */
     nc_list_t active;  /* connected slots */
     nc_walk_t * walks; /* those in progress, nested */
@@ -9743,9 +9724,9 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
 }
 
 /* May one more packet be opened in this update: of this share, or of what is left of all? */
-static inline int nc_server_may_open( struct netcode_server_t * server, nc_opened_t * share )
+static inline int nc_server_may_open( struct netcode_server_t * server, nc_opened_t * opened, int share )
 {
-    if ( nc_handshake_count_opened( &server->handshakes, share, server->work.share ) )
+    if ( nc_handshake_count_opened( &server->handshakes, opened, share ) )
         return 1;
     if ( server->work.spare <= 0 )
         return 0;
@@ -9763,9 +9744,11 @@ static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, 
     if ( !nc_handshake_is_rationed( arrival ) )
         return NETCODE_DROP_NONE;
 
+    /* Of sequences that are far off, perhaps others', one in an update is opened; they use up the spare only. */
+    int share = nc_replay_is_near( &slot->replay, arrival->as.packet.sequence ) ? server->work.share : 1;
     int is_full = slot->opened.update == server->base.update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
                   nc_inbox_is_full( &server->memory.inbox, index );
-    if ( is_full || !nc_server_may_open( server, &slot->opened ) ) {
+    if ( is_full || !nc_server_may_open( server, &slot->opened, share ) ) {
         slot->packets_dropped += (uint64_t) is_full;
         slot->replay.unopened = (uint16_t) ( slot->replay.unopened + ( slot->replay.unopened < UINT16_MAX ) );
         return is_full ? NETCODE_DROP_QUEUE_FULL : NETCODE_DROP_OVER_SHARE;
@@ -9833,7 +9816,7 @@ static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, 
         return 1;
     return nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
                               NC_PATH_TRIAL_MS ) &&
-           ( !is_rationed || nc_server_may_open( server, &server->tried ) );
+           ( !is_rationed || nc_server_may_open( server, &server->tried, server->work.share ) );
 }
 
 /* Is this packet authentic, and one of this slot? It stays as it is: another key may be tried, or another server asked. */
@@ -9900,7 +9883,7 @@ static nc_candidate_t * nc_server_candidate( struct netcode_server_t * server, u
     oldest->address = *address;
     oldest->first_time = now;
     server->path_candidates++;
-    server->watch.session = 0; /* the filter of a flood has to let the echo pass */
+    server->flood.session = 0; /* the filter of a flood has to let the echo pass */
     return oldest;
 }
 
@@ -9954,7 +9937,7 @@ static NC_COLD void nc_server_move( struct netcode_server_t * server, uint32_t i
     nc_server_leave_path( server, index );
     slot->address = *address;
     nc_server_enter_path( server, index, (uint32_t) hash );
-    server->watch.session = 0; /* the filter of a flood has to learn the address */
+    server->flood.session = 0; /* the filter of a flood has to learn the address */
 
     server->memory.paths[index].moves++;
     server->moves++;
@@ -10115,103 +10098,119 @@ static void nc_server_dispatch( struct netcode_server_t * server, nc_arrival_t *
         nc_server_drop( server, reason, arrival->from, arrival->bytes );
 }
 
-/*  Filters unknown addresses for a second, and again while the kernel drops as much as a flood. Returns whether the filter
-    changes. */
-static int nc_server_judge_unknown( struct netcode_server_t * server )
+/* ---- floods ---- */
+
+/* Counts the senders of a batch; of unknown addresses, all ports of an IPv4 address or of an IPv6 /64 as one. */
+static NC_COLD void nc_server_count_flood( struct netcode_server_t * server, int count )
 {
-    nc_watch_t * watch = &server->watch;
-    nc_admission_t * admission = &watch->admission;
-    double now = server->base.clock.now;
-    int had = admission->words;
-
-    if ( now >= watch->closed_until ) {
-        int still_floods =
-            had ? watch->drops - watch->dropped >= NC_FLOODER_RATE
-                : watch->overrun && now - watch->since >= 0.1 && server->memory.slot_count <= NC_ADMISSION_SLOTS &&
-                      !server->config.stray_callback; /* else other servers' clients would be filtered, for good */
-        watch->closed_until = still_floods ? now + 1.0 : 0.0;
-        watch->dropped = watch->drops;
+    nc_flood_t * flood = &server->flood;
+    for ( int i = 0; i < count; i++ ) {
+        struct netcode_datagram_t * datagram = &server->base.datagrams[i];
+        struct netcode_address_t from = datagram->address;
+        uint32_t index = nc_server_slot_at( server, &from, nc_handshake_address_hash( &server->handshakes, &from ) );
+        nc_packet_t packet = { 0, 0, 0, 0 };
+        if ( datagram->status == NETCODE_DATAGRAM_ERROR )
+            continue;
+        if ( index == NC_NONE ) {
+            from.port = 0;
+            memset( &from.data.ipv6[4], 0, from.type == NETCODE_ADDRESS_IPV6 ? 8 : 0 );
+        }
+        nc_flooder_t * it = nc_flood_count( &flood->filter, &from );
+        (void) nc_packet_parse( &packet, datagram->data, nc_arrival_measure( datagram ), NC_TO_SERVER );
+        if ( it && index != NC_NONE )
+            it->near += nc_replay_is_near( &server->memory.slots[index].replay, packet.sequence );
+        flood->strangers += index == NC_NONE ? 3 : -1;
     }
-
-    if ( now >= watch->closed_until ) {
-        admission->words = 0;
-        return had != 0;
-    }
-    if ( had && watch->session == server->session )
-        return 0;
-
-    nc_admission_clear( admission, server->memory.slot_count );
-    admission->samples = server->config.roaming != 0;
-    for ( uint32_t i = server->active.head; i != NC_NONE; i = server->memory.active_links[i].next ) {
-        nc_admission_add( admission, &server->memory.slots[i].address );
-        for ( int k = 0; server->config.roaming && k < NC_PATH_CANDIDATES; k++ )
-            nc_admission_add( admission, &server->memory.paths[i].candidates[k].address );
-    }
-    watch->session = server->session;
-    return 1;
 }
 
 /* Starts the clock at the first full batch of an update, and counts the senders during a flood. */
 static void nc_server_watch_batch( struct netcode_server_t * server, int count )
 {
-    nc_watch_t * watch = &server->watch;
+    nc_flood_t * flood = &server->flood;
     nc_work_t * work = &server->work;
-    if ( server->config.update_budget <= 0 && count >= NC_RECEIVE_BATCH && work->until == 0.0 )
+    if ( server->config.update_budget <= 0 && count >= NC_RECEIVE_BATCH && work->until == 0.0 ) {
         work->until = netcode_time() + work->scale * ( 1e-6 * (double) NC_SERVER_RECEIVE_US );
-    uint64_t drops = nc_socket_info( &server->base.socket ).kernel_drops;
-    watch->overrun |= drops != watch->drops;
-    watch->drops = drops;
-    for ( int i = 0; i < count && watch->overrun + watch->admission.throttled_count; i++ )
-        if ( server->base.datagrams[i].status != NETCODE_DATAGRAM_ERROR )
-            nc_watch_count( watch, &server->base.datagrams[i].address );
-}
-
-static void nc_server_log_flood( struct netcode_server_t * server )
-{
-    const nc_admission_t * admission = &server->watch.admission;
-    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    uint64_t held;
-    if ( admission->throttled_count + admission->words == 0 ||
-         !nc_ration_allows( &server->watch.log, server->base.clock.now, &held ) )
-        return;
-
-    NC_LOG( &server->base.log, INFO,
-            "server receives more than it can process: %d addresses throttled%s%s, unknown addresses %s",
-            admission->throttled_count, admission->throttled_count ? ", among them " : "",
-            admission->throttled_count ? netcode_address_to_string( &admission->throttled[0], text ) : "",
-            admission->words ? "filtered" : "accepted" );
-}
-
-/* Makes the kernel filter a flood before it fills the socket's buffer. */
-static NC_COLD void nc_server_limit_floods( struct netcode_server_t * server )
-{
-    nc_watch_t * watch = &server->watch;
-    double now = server->base.clock.now;
-    int changes = nc_watch_judge_all( watch, now );
-    changes += nc_server_judge_unknown( server );
-    if ( changes && server->base.extras.admit &&
-         server->base.extras.admit( server->base.socket.context, &watch->admission ) )
-        nc_server_log_flood( server );
-
-    if ( !watch->overrun )
-        watch->since = now;
-    else if ( now - watch->since > 2.0 ) { /* count anew */
-        watch->since = now - 1.0;
-        for ( int i = 0; i < NC_FLOODERS; i++ )
-            watch->flooders[i].count *= watch->flooders[i].until > 0.0;
+        flood->full = server->base.extras.fill && server->base.extras.fill( server->base.socket.context ) >= 0.75;
     }
+    if ( flood->full || flood->overrun || flood->filters )
+        nc_server_count_flood( server, count );
 }
 
-/* At the end of receiving: did more arrive than this update could receive? */
+/*  Limits those that have sent too much for `seconds`. If there is still more than can be received, and most of it from
+    unknown addresses, the filter is closed to them by a step; it opens when it drops less than a flood. */
+static void nc_server_judge_flood( struct netcode_server_t * server, double seconds, uint64_t drops )
+{
+    nc_flood_t * flood = &server->flood;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    double most = seconds * (double) NC_FLOODER_RATE;
+    int limited = 0, changes = 0, closed = flood->filter.closed;
+    uint64_t held;
+    for ( nc_flooder_t * it = flood->filter.flooders; it < flood->filter.flooders + NC_FLOODERS; it++ ) {
+        uint64_t hash = nc_handshake_address_hash( &server->handshakes, &it->address );
+        uint32_t index = nc_server_slot_at( server, &it->address, hash );
+        nc_slot_t * slot = index == NC_NONE ? NULL : &server->memory.slots[index];
+        int was = it->limited, floods = (double) it->count >= most, rest = it->count - ( it->newest ? it->near : 0 );
+        it->limited = floods ? was + ( was < 2 ) : was && (double) ( rest << 4 * was ) >= most ? was : 0;
+        if ( slot && floods && 2 * it->near >= it->count )
+            slot->opened.mark = 1;
+        it->newest = slot && !slot->opened.mark ? slot->replay.newest : 0;
+        limited += it->limited > 0;
+        changes += it->limited != was;
+        if ( it->limited && nc_ration_allows( &flood->log, server->base.clock.now, &held ) )
+            NC_LOG( &server->base.log, INFO, "server receives more than it can process: it limits what comes from %s",
+                    netcode_address_to_string( &it->address, text ) );
+    }
+
+    if ( !flood->overrun && (double) ( drops - flood->drops ) < most )
+        flood->filter.closed = 0;
+    else if ( flood->overrun && !changes && flood->strangers > 0 && closed < NC_FLOOD_MOST_CLOSED &&
+              !server->config.stray_callback )
+        flood->filter.closed++; /* with strays, other servers' clients would be filtered, for good */
+    if ( flood->filter.closed && nc_ration_allows( &flood->log, server->base.clock.now, &held ) )
+        NC_LOG( &server->base.log, INFO,
+                "server receives more than it can process: it filters unknown addresses (%d of %d)",
+                flood->filter.closed, (int) NC_FLOOD_MOST_CLOSED );
+    flood->filters = limited + flood->filter.closed;
+}
+
+/* Makes a filter that knows the addresses of now, with new keys. */
+static void nc_server_set_filter( struct netcode_server_t * server )
+{
+    nc_flood_t * flood = &server->flood;
+    nc_flood_clear( &flood->filter );
+    flood->session = server->session;
+    flood->filter.roaming = server->config.roaming;
+    for ( uint32_t i = server->active.head; i != NC_NONE; i = server->memory.active_links[i].next ) {
+        nc_flood_add( &flood->filter, &server->memory.slots[i].address );
+        for ( int k = 0; server->config.roaming && k < NC_PATH_CANDIDATES; k++ )
+            nc_flood_add( &flood->filter, &server->memory.paths[i].candidates[k].address );
+    }
+    server->base.extras.set_filter( server->base.socket.context, flood->filters ? &flood->filter : NULL );
+}
+
+/* At the end of receiving: did more arrive than this update could receive? Then the kernel shall filter it. */
 static void nc_server_watch_update( struct netcode_server_t * server )
 {
-    nc_watch_t * watch = &server->watch;
-    const nc_work_t * work = &server->work;
-    if ( watch->overrun + watch->admission.throttled_count + watch->admission.words )
-        nc_server_limit_floods( server );
-    else
-        watch->since = server->base.clock.now;
-    watch->overrun = server->base.backlog || ( work->until > 0.0 && netcode_time() >= work->until );
+    nc_flood_t * flood = &server->flood;
+    double seconds = server->base.clock.now - flood->since;
+    uint64_t drops = nc_socket_info( &server->base.socket ).kernel_drops;
+    int had = flood->filters;
+    flood->overrun =
+        flood->full || server->base.backlog || ( server->work.until > 0.0 && netcode_time() >= server->work.until );
+    flood->full = 0;
+    int is_calm = !flood->overrun && !flood->filters, is_due = !is_calm && seconds >= ( flood->overrun ? 0.099 : 1.0 );
+    if ( is_due )
+        nc_server_judge_flood( server, seconds, drops );
+    if ( is_due ? had || flood->filters : flood->filters && flood->session != server->session )
+        nc_server_set_filter( server );
+    if ( !is_calm && !is_due )
+        return;
+
+    flood->since = server->base.clock.now;
+    flood->drops = drops;
+    flood->strangers = 0;
+    for ( int i = 0; i < NC_FLOODERS; i++ )
+        flood->filter.flooders[i].count = flood->filter.flooders[i].near = 0;
 }
 
 /* The first checks of a received datagram. Returns whether it passes; if not, it was dropped at almost no cost. */
@@ -10349,7 +10348,7 @@ static void nc_server_receive( struct netcode_server_t * server )
     server->backlogs += (uint64_t) server->base.backlog;
     if ( server->base.backlog )
         server->backlog_time = server->base.clock.now;
-    if ( is_udp )
+    if ( server->base.extras.set_filter )
         nc_server_watch_update( server );
 }
 
@@ -10704,7 +10703,7 @@ static int nc_server_open_socket( struct netcode_server_t * server, nc_endpoint_
         if ( !nc_server_bind_address( &setup->bind_to[i], &setup->addresses[i],
                                       i ? config->bind_address2 : config->bind_address ) )
             return NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED + i;
-    setup->udp.kernel_filter = config->kernel_filter;
+    setup->udp.screens = config->kernel_filter >= 0;
     setup->udp.share_port = config->share_port;
     return nc_endpoint_open_socket( &server->base, setup );
 }
@@ -15323,6 +15322,8 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 #undef NC_ADDRESS_MIXER
 #undef NC_STATIC_ASSERT
 #undef NC_ARENA_TOO_MUCH
+#undef NC_BPF
+#undef nc_bpf
 #undef NC_CHECK
 #undef NC_CLOCK_LONGEST_STEP
 #undef NC_COLD

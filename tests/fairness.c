@@ -1,9 +1,8 @@
 /*  make fairness: what the players of a server with the default configuration hear of each other while one attacker floods it, over rates of
     updates, private keys, slots, kinds of attack and bandwidths. Each cell must hold: the others' packets are heard (99 %), with at most one tick of
-    delay, for at most 15 % of a core more than without the attack. Where it does not, the reason is said: more arrives between two updates than the
-    socket's buffer holds, so that the system drops; or taking it all, which is mostly the system's handing over, needs more than the 7.5 % of a core
-    for which an update goes on receiving, so that it stays below 2 ms (attack 42). Any other is a failure. Virtual time; the work is real, and
-    receiving takes as long as that of a small datagram takes on loopback here.
+    delay, for at most 15 % of a core more than without the attack; and of a client whose address is forged, with sequences of chance, nine of ten. Two
+    kinds of cells are excused by name: where the players alone fill half of the socket's buffer, and where all that they send is sent again at more
+    than 60 Mbit/s (or at all, with the buffer of a system as it is installed). Virtual time; the work is real, and receiving takes as long as that of a small datagram takes on loopback here.
 
         fairness            all cells, some minutes
         fairness --short    a tenth of them
@@ -23,14 +22,14 @@ static nc_socket_extras_t udp_extras;
 
 #include "fairness.h"
 
-static double fair_calm[4][4]; /* a core's share without an attack, by rate and slots */
+static struct fair_result_t fair_calm[4][4]; /* without an attack, by rate and slots */
 
 static const int fair_rates[] = { 20, 30, 60, 128 };
 static const int fair_slots[] = { 16, 64, 256, 1000 };
 static const int fair_megabits[] = { 7, 20, 60, 170 };
 static const int fair_keys[] = { 1, 2, 4 };
 
-static int fair_cells, fair_hold, fair_dropped, fair_slow, fair_failed;
+static int fair_cells, fair_hold, fair_small, fair_known, fair_failed;
 
 static int fair_compare( const void * a, const void * b )
 {
@@ -81,48 +80,45 @@ static double fair_measure_receive( void )
     return seconds[ROUNDS / 2];
 }
 
-static double fair_calm_core( int rate, int slots )
+static const struct fair_result_t * fair_without( int rate, int slots )
 {
     struct fair_setting_t setting = { FAIR_NOTHING, fair_rates[rate], 1, fair_slots[slots], 0, 1.0 };
-    struct fair_result_t result;
-    if ( fair_calm[rate][slots] == 0.0 && fair_run( &setting, &result ) )
-        fair_calm[rate][slots] = result.core;
-    return fair_calm[rate][slots];
+    if ( fair_calm[rate][slots].heard == 0.0 )
+        fair_run( &setting, &fair_calm[rate][slots] );
+    return &fair_calm[rate][slots];
 }
 
 static void fair_one( int attack, int rate, int keys, int slots, int megabits, int slow )
 {
     struct fair_setting_t setting =
         { attack, fair_rates[rate], fair_keys[keys], fair_slots[slots], fair_megabits[megabits], 1.0 };
+    const struct fair_result_t * calm = fair_without( rate, slots );
     struct fair_result_t result;
-    double calm = fair_calm_core( rate, slots ), more;
-    const char * word = "ok";
+    const char * word = "FAILED";
     fair_cells++;
     if ( !fair_run( &setting, &result ) ) {
         printf( "FAILED: the players could not connect\n" );
         fair_failed++;
         return;
     }
-    more = result.core - calm;
-    if ( result.heard >= 0.99 && result.heard_least >= 0.97 && result.late <= 0.01 && ( more <= 0.15 || slow ) ) {
+    double more = result.core - calm->core;
+    int holds = result.heard >= 0.99 && result.heard_least >= 0.97 && result.late <= 0.01 && ( more <= 0.15 || slow ) &&
+                ( attack != FAIR_FORGED || result.victim >= 0.9 );
+    if ( holds ) {
+        word = "ok";
         fair_hold++;
-    } else if ( !result.fits ) {
-        word = "the system drops";
-        fair_dropped++;
-    } else if ( result.demand - calm > 60e-6 * NC_SERVER_RECEIVE_US ) {
-        word = "the system's handing over takes too long";
-        fair_slow++;
-    } else {
-        word = "FAILED";
+    } else if ( calm->buffer > fair_buffer / 2 ) {
+        word = "the buffer is too small for the players alone";
+        fair_small++;
+    } else if ( attack == FAIR_REPLAYS && ( setting.megabits > 60 || fair_buffer < FAIR_BUFFER ) ) {
+        word = "known: what all clients have sent, sent again";
+        fair_known++;
+    } else
         fair_failed++;
-    }
-    printf( "%-21s %4d %4d %5d %5d  %6.1f %6.1f %6.1f %6.1f  %6.1f %6.2f %7d  %s%s\n", fair_names[attack], setting.hz,
-            setting.keys, setting.slots, setting.megabits, 100.0 * result.heard, 100.0 * result.heard_least,
+    printf( "%-24s %4d %4d %5d %5d  %6.1f %6.1f %6.1f %6.1f  %6.1f %6.2f %7d  %s\n", fair_attacks[attack].name,
+            setting.hz, setting.keys, setting.slots, setting.megabits, 100.0 * result.heard, 100.0 * result.heard_least,
             100.0 * result.late, 100.0 * result.victim, 100.0 * more, 1e3 * result.worst_update,
-            result.buffer / 2 / 1024, word,
-            result.fits && result.buffer > FAIR_BUFFER_USUAL && fair_buffer > FAIR_BUFFER_USUAL
-                ? ", needs a larger rmem_max"
-                : "" );
+            result.buffer / 2 / 1024, word );
     fflush( stdout );
 }
 
@@ -197,7 +193,7 @@ static void real_flood( int attack, int megabits )
     struct mmsghdr messages[REAL_BATCH];
     struct iovec vectors[REAL_BATCH];
     int handles[REAL_SOCKETS], own = attack == FAIR_PAYLOADS || attack == FAIR_FORGED;
-    int bytes = attack == FAIR_REQUESTS ? (int) NC_REQUEST_BYTES : 43;
+    int bytes = fair_attacks[attack].bytes;
     uint64_t sequence = 1 << 20, sent = 0;
     double start = netcode_time();
     for ( int i = 0; i < REAL_SOCKETS; i++ )
@@ -226,8 +222,13 @@ static void real_flood( int attack, int megabits )
                 nc_store_u64( data[i] + 22, expires );
                 netcode_random_bytes( data[i] + 30, 64 );
             } else {
-                data[i][0] = (uint8_t) ( 6 << 4 | NETCODE_PACKET_PAYLOAD );
+                data[i][0] = (uint8_t) ( attack == FAIR_RESPONSES ? 7 << 4 | NETCODE_PACKET_RESPONSE
+                                                                  : 6 << 4 | NETCODE_PACKET_PAYLOAD );
                 nc_store_u64( data[i] + 1, packet.sequence );
+                if ( attack == FAIR_JUNK ) {
+                    netcode_random_bytes( data[i], 4 );
+                    vectors[i].iov_len = 1 + 2 * (size_t) fair_attacks[attack].bytes * data[i][1] / 256;
+                }
             }
         }
         (void) sendmmsg( handles[sent / REAL_BATCH % REAL_SOCKETS], messages, REAL_BATCH, MSG_DONTWAIT );
@@ -235,8 +236,8 @@ static void real_flood( int attack, int megabits )
     }
 }
 
-/* The others each say something 60 times a second, and the server ticks. */
-static void real_play( int hz, struct fair_result_t * result )
+/* The others each say something in each tick, and so does the one whose address is forged. */
+static void real_play( int attack, int hz, struct fair_result_t * result )
 {
     uint64_t heard[REAL_PLAYERS] = { 0 }, said = 0, all = 0, late = 0, tick = 0;
     double start = netcode_time(), next = start;
@@ -244,7 +245,7 @@ static void real_play( int hz, struct fair_result_t * result )
         double time = netcode_time();
         uint64_t counts = time - start > 1e-3 * REAL_ONSET_MS, what[2] = { ++tick, counts };
         struct netcode_event_t event;
-        for ( int i = 1; i < REAL_PLAYERS; i++ ) {
+        for ( int i = attack != FAIR_FORGED; i < REAL_PLAYERS; i++ ) {
             netcode_client_update( real.players[i], time );
             netcode_client_send_packet( real.players[i], (const uint8_t *) what, sizeof( what ) );
         }
@@ -273,6 +274,7 @@ static void real_play( int hz, struct fair_result_t * result )
         result->heard_least = share < result->heard_least ? share : result->heard_least;
         all += heard[i];
     }
+    result->victim = (double) heard[0] / (double) ( said ? said : 1 );
     result->heard = (double) all / (double) ( REAL_PLAYERS - 1 ) / (double) ( said ? said : 1 );
     result->late = all ? (double) late / (double) all : 1.0;
 }
@@ -290,26 +292,29 @@ static int real_one( int attack, int hz, int megabits )
     pid_t child = fork();
     if ( child == 0 )
         real_flood( attack, megabits ); /* till it is ended */
-    real_play( hz, &result );
+    real_play( attack, hz, &result );
     kill( child, SIGKILL );
     waitpid( child, NULL, 0 );
     netcode_server_stats( real.server, &stats );
-    int holds = result.heard >= 0.99 && result.late <= 0.01;
-    printf( "%-21s %4d %6d  %6.1f %6.1f %6.1f  %6.1f %6.2f  %9llu  %s\n", fair_names[attack], hz, megabits,
-            100.0 * result.heard, 100.0 * result.heard_least, 100.0 * result.late, 100.0 * result.core,
-            1e3 * result.worst_update, (unsigned long long) stats.kernel_drops, holds ? "ok" : "FAILED" );
+    int holds = result.heard >= 0.99 && result.late <= 0.01 && ( attack != FAIR_FORGED || result.victim >= 0.9 );
+    printf( "%-24s %4d %6d  %6.1f %6.1f %6.1f %6.1f  %6.1f %6.2f  %9llu  %s\n", fair_attacks[attack].name, hz, megabits,
+            100.0 * result.heard, 100.0 * result.heard_least, 100.0 * result.late, 100.0 * result.victim,
+            100.0 * result.core, 1e3 * result.worst_update, (unsigned long long) stats.kernel_drops,
+            holds ? "ok" : "FAILED" );
     real_close();
     return holds;
 }
 
 static int real_all( void )
 {
-    static const int attacks[] = { FAIR_PAYLOADS, FAIR_FORGED, FAIR_JUNK, FAIR_REQUESTS };
+    static const int attacks[] = { FAIR_PAYLOADS,  FAIR_FORGED,    FAIR_JUNK,
+                                   FAIR_STRANGERS, FAIR_RESPONSES, FAIR_REQUESTS };
     static const int megabits[] = { 20, 60, 170 };
     int holds = 1;
     printf( "over loopback, %d players: what the others are heard of, from half a second after it began\n",
             REAL_PLAYERS );
-    printf( "attack                  Hz   Mb/s   heard  least   late    core  worst      drops  (%%, %%, %%; %% of a "
+    printf( "attack                     Hz   Mb/s   heard  least   late victim    core  worst      drops  (%%, %%, %%, "
+            "%%; %% of a "
             "core; ms; the system's)\n" );
     for ( size_t i = 0; i < sizeof( attacks ) / sizeof( attacks[0] ); i++ )
         for ( size_t k = 0; k < sizeof( megabits ) / sizeof( megabits[0] ); k++ )
@@ -346,9 +351,10 @@ int main( int argc, char ** argv )
     }
     fair.receive_seconds = fair_measure_receive();
     printf( "receiving a datagram takes %.2f us here\n", 1e6 * fair.receive_seconds );
-    printf( "attack                  Hz keys slots  Mb/s   heard  least   late victim   core+  worst     KiB  (%%, %%, "
-            "%%, %%; %% of a core; ms; of "
-            "the socket's buffer)\n" );
+    printf(
+        "attack                     Hz keys slots  Mb/s   heard  least   late victim   core+  worst     KiB  (%%, %%, "
+        "%%, %%; %% of a core; ms; of "
+        "the socket's buffer)\n" );
     for ( int attack = FAIR_PAYLOADS; attack < FAIR_ATTACKS; attack++ )
         for ( int rate = 0; rate < 4; rate++ )
             for ( int keys = 0; keys < ( attack == FAIR_REQUESTS || attack == FAIR_TOKENS_VALID ? 3 : 1 ); keys++ )
@@ -357,7 +363,7 @@ int main( int argc, char ** argv )
                         if ( number++ % part == 0 )
                             fair_one( attack, rate, keys, slots, megabits, slow );
     netcode_term();
-    printf( "%d cells: %d hold; in %d the system drops, in %d its handing over takes too long; %d failed\n", fair_cells,
-            fair_hold, fair_dropped, fair_slow, fair_failed );
+    printf( "%d cells: %d hold; in %d the buffer is too small for the players alone; %d known; %d failed\n", fair_cells,
+            fair_hold, fair_small, fair_known, fair_failed );
     return fair_failed ? 1 : 0;
 }

@@ -20,13 +20,25 @@ enum fair_attack_t {
     FAIR_REQUESTS,
     FAIR_TOKENS_VALID,
     FAIR_FORGED,
+    FAIR_FORGED_NEXT,
     FAIR_REPLAYS,
     FAIR_JUNK,
+    FAIR_STRANGERS,
+    FAIR_RESPONSES,
+    FAIR_ONE_NAT,
     FAIR_ATTACKS
 };
 
-static const char * const fair_names[FAIR_ATTACKS] =
-    { "nothing", "one client's payloads", "junk requests", "valid requests", "forged payloads", "replays", "junk" };
+static const struct {
+    const char * name;
+    int bytes;  /* of its datagrams, in the mean */
+    int victim; /* the first client's address is used */
+} fair_attacks[FAIR_ATTACKS] = {
+    { "nothing", 0, 0 },           { "one client's payloads", 43, 1 },      { "junk requests", 1078, 0 },
+    { "valid requests", 1078, 0 }, { "forged, any sequence", 43, 1 },       { "forged, next sequences", 43, 1 },
+    { "replays", 87, 0 },          { "any byte, any size", 616, 0 },        { "strangers' payloads", 43, 0 },
+    { "junk responses", 332, 0 },  { "a client's NAT, requests", 1078, 0 }, /* from 35 ports of the first client's IP address */
+};
 
 struct fair_setting_t {
     int attack;
@@ -46,8 +58,6 @@ struct fair_result_t {
     double worst_update; /* seconds */
     double lost;         /* share of all datagrams that found no room in the socket's buffer */
     int buffer;          /* bytes of the buffer that were in use at most, as the system counts them */
-    double demand;       /* share of a core that taking all that came would need */
-    int fits;            /* what came between two updates would have found room in an empty buffer */
     uint64_t not_opened, over_share, backlogs;
 };
 
@@ -71,8 +81,9 @@ static struct {
     struct fair_cell_t * cells; /* a ring */
     uint32_t head, tail;
     int held, held_most;
-    int offered_bytes, offered_most; /* in one tick, as the system counts them */
     uint64_t offered, lost, turned_away;
+    nc_flood_filter_t filter; /* what the server had the system filter last */
+    int filters;
     struct netcode_server_t * server;
     struct netcode_socket_t client_socket;
     struct netcode_address_t server_address;
@@ -121,27 +132,51 @@ static int fair_true_bytes( int bytes )
     return bytes <= 256 ? 768 : 2304;
 }
 
-/* Does the server's admission let this through? The kernel's filter, which does the same, is tested on real sockets. */
-static int fair_is_let_in( const struct netcode_address_t * from, const uint8_t * data )
+/*  Does the server's filter let this through, but for chance? 1: yes; 0: no; else one of so many. Tests on real sockets hold the kernel's program
+    against this. `filter` NULL: nothing floods. */
+static uint32_t fair_passes( const nc_flood_filter_t * filter, const struct netcode_address_t * from,
+                             const uint8_t * data, int bytes )
 {
-    const nc_admission_t * admission = &fair.server->watch.admission;
-    for ( int i = 0; i < admission->throttled_count; i++ )
-        if ( netcode_address_equal( &admission->throttled[i], from ) && fair_random() % NC_FLOODER_PASSES )
-            return 0;
-    uint32_t place = admission->words ? nc_admission_bit( admission, from ) : 0;
-    return admission->words == 0 || data[0] == NETCODE_PACKET_REQUEST || ( data[0] & 15 ) == NETCODE_PACKET_RESPONSE ||
-           ( admission->connected[place / 32] >> place % 32 & 1 );
+    nc_packet_t packet = { 0, 0, 0, 0 };
+    uint8_t padded[FAIR_CELL_BYTES + 128] = { 0 };
+    memcpy( padded, data, (size_t) bytes );
+    int is_request = bytes > 0 && data[0] == NETCODE_PACKET_REQUEST;
+    if ( is_request ? bytes != NC_REQUEST_BYTES && bytes != NC_REQUEST_BYTES_OLD
+                    : nc_packet_parse( &packet, padded, bytes, NC_TO_SERVER ) != NETCODE_DROP_NONE )
+        return 0;
+    if ( !filter )
+        return 1;
+    uint32_t bit = nc_flood_bit( filter, from ), few = 1;
+    int connected = filter->connected[bit / 32] >> bit % 32 & 1;
+    for ( const nc_flooder_t * it = filter->flooders; it < filter->flooders + NC_FLOODERS; it++ ) {
+        struct netcode_address_t at = *from;
+        if ( it->address.port == 0 ) {
+            at.port = 0;
+            memset( &at.data.ipv6[4], 0, at.type == NETCODE_ADDRESS_IPV6 ? 8 : 0 );
+        }
+        if ( !it->limited || !netcode_address_equal( &it->address, &at ) || ( connected && it->address.port == 0 ) )
+            continue;
+        if ( it->newest >> 16 && data[0] >> 4 == nc_packet_sequence_bytes( it->newest ) &&
+             ( packet.sequence >> 16 ) - ( it->newest >> 16 ) <= 1 )
+            return 1;
+        few <<= 4 * it->limited;
+    }
+    if ( !filter->closed || connected )
+        return few;
+    if ( is_request || packet.type == NETCODE_PACKET_RESPONSE )
+        return few << 2 * ( filter->closed - 1 );
+    return filter->roaming ? 16 * few : 0;
 }
 
 static void fair_offer( const struct netcode_address_t * from, const uint8_t * data, int bytes )
 {
     struct fair_cell_t * cell = &fair.cells[fair.tail % FAIR_CELLS];
     fair.offered++;
-    if ( !fair_is_let_in( from, data ) ) {
+    uint32_t few = fair_passes( fair.filters ? &fair.filter : NULL, from, data, bytes );
+    if ( few == 0 || fair_random() % few ) {
         fair.turned_away++;
         return;
     }
-    fair.offered_bytes += fair_true_bytes( bytes );
     if ( fair.held + fair_true_bytes( bytes ) > fair_buffer || fair.tail - fair.head == FAIR_CELLS ) {
         fair.lost++;
         return;
@@ -177,6 +212,21 @@ static void fair_server_info( void * context, struct netcode_socket_info_t * inf
     (void) context;
     memset( info, 0, sizeof( *info ) );
     info->kernel_drops = fair.turned_away + fair.lost;
+}
+
+static int fair_set_filter( void * context, const nc_flood_filter_t * filter )
+{
+    (void) context;
+    fair.filters = filter != NULL;
+    if ( filter )
+        fair.filter = *filter;
+    return 1;
+}
+
+static double fair_fill( void * context )
+{
+    (void) context;
+    return (double) fair.held / (double) fair_buffer;
 }
 
 static int fair_server_send( void * context, const struct netcode_datagram_t * datagrams, int count )
@@ -273,7 +323,7 @@ static int fair_open( const struct fair_setting_t * setting )
     if ( !fair.cells )
         fair.cells = (struct fair_cell_t *) malloc( FAIR_CELLS * sizeof( struct fair_cell_t ) );
     fair.head = fair.tail = 0;
-    fair.held = fair.held_most = 0;
+    fair.held = fair.held_most = fair.filters = 0;
     fair.time = 100.0;
     fair.tokens_used = 0;
     fair.server_address = fair_address( 0xffff01, 40000 );
@@ -289,8 +339,11 @@ static int fair_open( const struct fair_setting_t * setting )
     fair.server = netcode_server_create( "10.255.255.1:40000", &config, fair.time );
     if ( !fair.cells || !fair.server )
         return 0;
-    if ( fair.receive_seconds > 0.0 ) /* from here on it takes the socket in memory for the system's */
+    if ( fair.receive_seconds > 0.0 ) { /* from here on it takes the socket in memory for the system's */
         fair.server->base.is_udp = 1;
+        fair.server->base.extras.set_filter = fair_set_filter;
+        fair.server->base.extras.fill = fair_fill;
+    }
     netcode_server_set_private_keys( fair.server, fair.keys[0], setting->keys );
     netcode_server_start( fair.server, setting->slots );
     memset( fair.peers, 0, sizeof( fair.peers ) );
@@ -359,12 +412,30 @@ static void fair_attack( const struct fair_setting_t * setting )
         if ( first->last_bytes )
             fair_offer( &first->address, first->last, first->last_bytes );
         break;
+    case FAIR_ONE_NAT:
+        unknown = first->address;
+        unknown.port = (uint16_t) ( 40000 + fair_random() % 35 );
+        out[0] = NETCODE_PACKET_REQUEST;
+        fair_store_random( out + 30 );
+        fair_offer( &unknown, out, NC_REQUEST_BYTES );
+        break;
+    case FAIR_JUNK:
+        for ( i = 0; i < 12; i += 4 )
+            fair_store_random( out + i );
+        fair_offer( &unknown, out, (int) ( fair_random() % FAIR_CELL_BYTES ) );
+        break;
+    case FAIR_RESPONSES:
+        out[0] = (uint8_t) ( 7 << 4 | NETCODE_PACKET_RESPONSE );
+        fair_store_random( out + 1 );
+        fair_offer( &unknown, out, 332 );
+        break;
     default:
         out[0] = (uint8_t) ( 6 << 4 | NETCODE_PACKET_PAYLOAD );
-        nc_store_u64( out + 1, first->sequence + fair_random() % 1000 );
+        nc_store_u64( out + 1, first->sequence + ( setting->attack == FAIR_FORGED_NEXT ? fair_random() % 1000
+                                                                                       : 1u << 17 | fair_random() ) );
         for ( i = 7; i < 43; i += 4 )
             fair_store_random( out + i );
-        fair_offer( setting->attack == FAIR_FORGED ? &first->address : &unknown, out, 43 );
+        fair_offer( setting->attack == FAIR_STRANGERS ? &unknown : &first->address, out, 43 );
     }
 }
 
@@ -374,7 +445,6 @@ static void fair_attack( const struct fair_setting_t * setting )
 static void fair_tick( const struct fair_setting_t * setting, uint64_t update, int attacks,
                        struct fair_result_t * result, uint64_t * late )
 {
-    static const int sizes[FAIR_ATTACKS] = { 0, 43, NC_REQUEST_BYTES, NC_REQUEST_BYTES, 43, 87, 43 };
     double step = 1.0 / (double) setting->hz;
     int flooder = setting->attack == FAIR_PAYLOADS;
     int others = setting->slots - flooder, said = 0, sent = 0;
@@ -382,10 +452,10 @@ static void fair_tick( const struct fair_setting_t * setting, uint64_t update, i
     int says = fair.silent ? 0 : (int) ( floor( after ) - floor( before ) ),
         phase = (int) fmod( floor( before ), (double) others );
     int floods = attacks
-                     ? (int) ( floor( ( fair.time + step ) * setting->megabits * 125000.0 / sizes[setting->attack] ) -
-                               floor( fair.time * setting->megabits * 125000.0 / sizes[setting->attack] ) )
+                     ? (int) ( floor( ( fair.time + step ) * setting->megabits * 125000.0 /
+                                      fair_attacks[setting->attack].bytes ) -
+                               floor( fair.time * setting->megabits * 125000.0 / fair_attacks[setting->attack].bytes ) )
                      : 0;
-    fair.offered_bytes = 0;
     while ( said < says || sent < floods ) {
         if ( said < says && (double) said * (double) floods <= (double) sent * (double) says ) {
             fair_say( &fair.peers[flooder + ( phase + said ) % others], update );
@@ -398,8 +468,6 @@ static void fair_tick( const struct fair_setting_t * setting, uint64_t update, i
             said++;
         }
     }
-    if ( fair.offered_bytes > fair.offered_most )
-        fair.offered_most = fair.offered_bytes;
     fair.time += step;
     double cpu = fair_cpu_seconds();
     netcode_server_update( fair.server, fair.time );
@@ -440,7 +508,6 @@ static int fair_run( const struct fair_setting_t * setting, struct fair_result_t
         fair.peers[i].sent = fair.peers[i].heard = 0;
     fair.offered = fair.lost = fair.turned_away = late = 0;
     fair.held_most = fair.held;
-    fair.offered_most = 0;
     result->core = result->worst_update = 0.0;
     for ( i = 0; i < ticks; i++ )
         fair_tick( setting, ++update, 1, result, &late );
@@ -448,7 +515,7 @@ static int fair_run( const struct fair_setting_t * setting, struct fair_result_t
     for ( i = 0; i < 2; i++ )
         fair_tick( setting, ++update, 1, result, &late );
     fair.silent = 0;
-    int has_victim = setting->attack == FAIR_FORGED || setting->attack == FAIR_PAYLOADS;
+    int has_victim = fair_attacks[setting->attack].victim;
     result->heard_least = 1.0;
     for ( i = has_victim; i < setting->slots; i++ ) {
         double share = (double) fair.peers[i].heard / (double) fair.peers[i].sent;
@@ -463,9 +530,6 @@ static int fair_run( const struct fair_setting_t * setting, struct fair_result_t
     result->core /= (double) ( ticks + 2 ) / (double) setting->hz;
     result->lost = (double) fair.lost / (double) fair.offered;
     result->buffer = fair.held_most;
-    result->fits = fair.offered_most <= fair_buffer;
-    result->demand = result->core * (double) ( fair.offered - fair.turned_away ) /
-                     (double) ( fair.offered - fair.turned_away - fair.lost - ( fair.tail - fair.head ) );
     result->not_opened = stats.dropped[NETCODE_DROP_REQUEST_NOT_OPENED];
     result->over_share = stats.dropped[NETCODE_DROP_OVER_SHARE];
     result->backlogs = stats.backlogs;

@@ -79,7 +79,7 @@ static nc_socket_extras_t udp_extras; /* of the socket that a test opened last *
 #include "story/records.c"
 #include "story/nested.c"
 #include "story/fairness.c"
-#include "story/admission.c"
+#include "story/flood_filter.c"
 #include "story/paths.c"
 #include "story/roaming.c"
 #include "unit/messages.c"

@@ -7,7 +7,7 @@ implementation of the protocol. Rows are simulated ("d"), run over loopback sock
 
 import collections
 
-COUNT = 82
+COUNT = 86
 Row = collections.namedtuple("Row", "number mark by attack kind tests edits also")
 ROWS = []
 
@@ -310,3 +310,18 @@ row(81, "MC REC", "one's own packets from where another client is heard, and the
 row(82, "REC", "copies that are faster, so that a client believes that it is not heard", "d",
     ["threat_82_a_faster_copy_of_probes"],
     ["row_82"])
+
+# ---- what outsiders found in version 1.1.0 ----
+
+row(83, "OFF", "junk of every first byte and size from unknown addresses, 7 to 170 Mbit/s", "dr",
+    ["threat_83_junk_of_any_kind_takes_nothing_from_players", "flood_the_kernel_filters_as_its_model"],
+    ["row_83"], ["make fairness"])
+row(84, "OFF", "junk from ports that are chosen to pass the filter, and from one IP address or /64 over many ports", "d",
+    ["flood_bits_have_a_key", "flood_one_network_is_limited_as_one", "threat_83_junk_of_any_kind_takes_nothing_from_players"],
+    ["row_84", "row_84_ports", "row_84_network"], ["make fairness"])
+row(85, "OFF", "a trickle of junk at a server that filters", "d",
+    ["flood_players_are_never_limited"],
+    ["row_85", "row_85_moment"])
+row(86, "OFF", "a client's address forged at 7 to 170 Mbit/s, its sequences unknown", "dr",
+    ["threat_83_junk_of_any_kind_takes_nothing_from_players", "flood_the_kernel_filters_as_its_model"],
+    ["row_86", "row_86_system"], ["make fairness"])
