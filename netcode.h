@@ -4864,10 +4864,12 @@ static NC_COLD nc_flooder_t * nc_flood_count( nc_flood_filter_t * filter, const 
 {
     nc_flooder_t * unused = NULL;
     for ( nc_flooder_t * it = filter->flooders; it < filter->flooders + NC_FLOODERS; it++ )
-        if ( it->count == 0 && !it->limited )
+        if ( it->count == 0 && !it->limited ) {
             unused = it;
-        else if ( nc_address_same( &it->address, address ) && ++it->count )
+        } else if ( nc_address_same( &it->address, address ) ) {
+            it->count++;
             return it;
+        }
 
     for ( nc_flooder_t * it = filter->flooders; it < filter->flooders + NC_FLOODERS && !unused; it++ )
         it->count -= !it->limited;
@@ -5954,7 +5956,7 @@ static double nc_socket_udp_fill( void * context )
         uint32_t memory[16] = { 0, 1 }; /* in use, of so many bytes, and more */
         socklen_t length = (socklen_t) sizeof( memory );
         (void) getsockopt( udp->handles[i], SOL_SOCKET, SO_MEMINFO, memory, &length );
-        double share = (double) memory[0] / (double) ( memory[1] ? memory[1] : 1 );
+        double share = (double) memory[0] / (double) memory[1];
         fill = share > fill ? share : fill;
     }
     return fill;
