@@ -2196,7 +2196,7 @@ typedef struct {
     void * context;
 } nc_log_t;
 
-/* Prefetching of data; functions that are always inlined, and functions that are never. */
+/* Prefetching of data; functions that are always inlined, and functions that never are. */
 #if defined( __GNUC__ ) || defined( __clang__ )
 #define NC_PREFETCH( place ) __builtin_prefetch( place )
 #define NC_INLINE inline __attribute__( ( always_inline ) )
@@ -2884,27 +2884,6 @@ static uint64_t nc_address_hash( const struct netcode_address_t * address, const
         bytes[3 + 2 * i] = (uint8_t) ( address->data.ipv6[i] >> 8 );
     }
     return nc_crypto_hash( key, bytes, 18 );
-}
-
-/* An odd number with half of its bits set, irregularly: random factors are not all as good. */
-#define NC_ADDRESS_MIXER 0xD6E8FEB86659FD93u
-
-/*  A number that differs for almost any two addresses, and spreads similar ones like random numbers, at a tenth of a
-    hash's cost. `factor` is odd; an attacker who knows it can find addresses with equal keys. */
-static inline uint64_t nc_address_key( const struct netcode_address_t * address, uint64_t factor )
-{
-    uint64_t words[2], key = (uint64_t) address->port << 32;
-    if ( address->type == NETCODE_ADDRESS_IPV4 ) {
-        const uint8_t * ip = address->data.ipv4;
-        key |= (uint32_t) ip[0] << 24 | (uint32_t) ip[1] << 16 | (uint32_t) ip[2] << 8 | ip[3];
-    } else {
-        memcpy( words, address->data.ipv6, sizeof( words ) );
-        key ^= words[0] + ( words[1] * factor >> 16 );
-    }
-
-    key *= factor;
-    key = ( key ^ key >> 32 ) * NC_ADDRESS_MIXER;
-    return ( key ^ key >> 32 ) * NC_ADDRESS_MIXER;
 }
 
 /*  Reads a number in `base` up to `max`, of at most `digits` digits; a decimal number must not begin with a needless
@@ -3739,7 +3718,7 @@ static int nc_packet_parse_request( nc_request_t * request, const uint8_t * data
 /* ================================================================================================================
     ROOM 8: CONTAINERS
     Which containers make finding, timing and removing an entry cost the same for one client as for ten thousand?
-    Uses: platform.
+    Uses: nothing.
     Invariant: nothing here allocates; all memory is part of one arena, whose size was computed before.
    ================================================================================================================ */
 
@@ -3893,66 +3872,6 @@ static void nc_table_remove( nc_table_t * table, uint32_t index )
     while ( *at != index )
         at = &table->entries[*at].next;
     *at = table->entries[index].next;
-}
-
-/*  ---- sieve: in front of a table, it finds out without a hash that a key is not in it, and nearly always the index
-of the others ---- Its keys are not secret: an attacker who fills one set with them only causes lookups in the table. */
-
-#define NC_MAYBE ( NC_NONE - 1 ) /* perhaps a member: look it up in the table */
-
-enum { NC_SIEVE_WORDS = 3 };
-
-typedef struct {
-    uint32_t words[NC_SIEVE_WORDS]; /* 15 bits of a member's key, and 16 of its index; or NC_NONE */
-    uint32_t crowded;               /* members that have no word */
-} nc_sieve_set_t;
-
-NC_STATIC_ASSERT( sieve_sets_share_a_line, NC_ARENA_LINE % sizeof( nc_sieve_set_t ) == 0 );
-
-typedef struct {
-    nc_sieve_set_t * sets;
-    uint32_t mask;
-} nc_sieve_t;
-
-static void nc_sieve_place( nc_sieve_t * sieve, nc_arena_t * arena, uint32_t least_sets )
-{
-    sieve->mask = nc_table_heads( least_sets ) - 1;
-    sieve->sets = (nc_sieve_set_t *) nc_arena_take( arena, (size_t) sieve->mask + 1, sizeof( nc_sieve_set_t ) );
-}
-
-static void nc_sieve_reset( nc_sieve_t * sieve )
-{
-    static const nc_sieve_set_t empty = { { NC_NONE, NC_NONE, NC_NONE }, 0 };
-    for ( uint32_t i = 0; i <= sieve->mask; i++ )
-        sieve->sets[i] = empty;
-}
-
-static nc_sieve_set_t * nc_sieve_set( const nc_sieve_t * sieve, uint64_t key )
-{
-    return &sieve->sets[key >> 32 & sieve->mask];
-}
-
-/* An index, NC_NONE or NC_MAYBE. Two keys may have the same stored bits: compare the key itself. */
-static inline uint32_t nc_sieve_find( const nc_sieve_t * sieve, uint64_t key )
-{
-    const nc_sieve_set_t * set = nc_sieve_set( sieve, key );
-    for ( int i = 0; i < NC_SIEVE_WORDS; i++ )
-        if ( ( set->words[i] ^ ( (uint32_t) key & 0x7fff0000u ) ) <= 0xffff )
-            return set->words[i] & 0xffff;
-    return set->crowded ? NC_MAYBE : NC_NONE;
-}
-
-/* Adds an index (below 65535), or removes it. */
-static void nc_sieve_change( nc_sieve_t * sieve, uint64_t key, uint32_t index, int is_member )
-{
-    nc_sieve_set_t * set = nc_sieve_set( sieve, key );
-    uint32_t word = ( (uint32_t) key & 0x7fff0000u ) | index, there = is_member ? NC_NONE : word;
-    for ( int i = 0; i < NC_SIEVE_WORDS; i++ )
-        if ( set->words[i] == there ) {
-            set->words[i] = is_member ? word : NC_NONE;
-            return;
-        }
-    set->crowded += is_member ? 1u : UINT32_MAX;
 }
 
 /* ---- bits: a set of numbers that finds its lowest member ---- */
@@ -4721,8 +4640,9 @@ typedef struct {
         buffer;    /* the pool's buffer that it is in, or NC_NONE; if that was queued, the one for the next datagram */
     int kept;      /* it was queued */
     int cost;      /* work units spent, beyond the one of every datagram */
-    uint64_t hash; /* for a server's tables: of a request's tag, or of a response's `from`; else its key in the sieve */
-    uint32_t slot; /* the slot that `from` probably has, or NC_NONE */
+    int reason;    /* of a server's first look: why it is dropped */
+    uint32_t slot; /* that `from` had then */
+    uint64_t hash; /* for a server's tables: of a request's tag, else of `from` */
     union {
         nc_packet_t packet;
         nc_request_t request;
@@ -9094,7 +9014,6 @@ typedef struct {
     nc_slot_t * slots;
     uint8_t * user_data; /* NETCODE_USER_DATA_BYTES a slot */
     nc_table_t slot_by_address;
-    nc_sieve_t sieve; /* before slot_by_address */
     nc_table_t slot_by_id;
     nc_table_t slot_by_sequence; /* with `roaming` only */
     nc_paths_t * paths;          /* by slot, the same */
@@ -9140,7 +9059,6 @@ struct netcode_server_t {
     nc_server_memory_t memory;
     nc_pool_t * retired_pools; /* of earlier starts: the caller still holds packets of them */
     nc_handshakes_t handshakes;
-    uint64_t address_factor; /* for addresses' keys in the sieve; odd */
     uint64_t session;
     nc_work_t work;
     nc_flood_t flood;
@@ -9189,79 +9107,6 @@ static uint32_t nc_server_slot_at( const struct netcode_server_t * server, const
                                    uint64_t hash )
 {
     return nc_server_match_slot( server, nc_table_find( &server->memory.slot_by_address, (uint32_t) hash ), address );
-}
-
-static void nc_server_prefetch_slot( const nc_slot_t * slot )
-{
-    const uint8_t * line = (const uint8_t *) slot;
-    NC_PREFETCH( line );
-    NC_PREFETCH( line + NC_ARENA_LINE );
-    NC_PREFETCH( line + 2 * NC_ARENA_LINE );
-    NC_PREFETCH( line + 3 * NC_ARENA_LINE );
-    NC_PREFETCH( line + 4 * NC_ARENA_LINE );
-}
-
-/* First step of prefetching for a datagram: the buckets of the tables that it will be looked up in. */
-static void nc_server_prefetch_index( const struct netcode_server_t * server, nc_arrival_t * arrival )
-{
-    const nc_server_memory_t * memory = &server->memory;
-    if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
-        arrival->hash = nc_handshake_tag_hash( &server->handshakes, arrival->as.request.tag );
-        NC_PREFETCH( nc_table_head( &server->handshakes.used.table, (uint32_t) arrival->hash ) );
-        return;
-    }
-
-    uint64_t key = nc_address_key( arrival->from, server->address_factor );
-    NC_PREFETCH( nc_sieve_set( &memory->sieve, key ) );
-    arrival->hash = key;
-    if ( arrival->as.packet.type == NETCODE_PACKET_RESPONSE ) {
-        arrival->hash = nc_handshake_address_hash( &server->handshakes, arrival->from );
-        NC_PREFETCH( nc_table_head( &memory->slot_by_address, (uint32_t) arrival->hash ) );
-        NC_PREFETCH( nc_table_head( &server->handshakes.by_address, (uint32_t) arrival->hash ) );
-    }
-}
-
-/* May this packet from an unknown address be one of a client here, or of another server? */
-static int nc_server_may_be_stray( const struct netcode_server_t * server, const nc_arrival_t * arrival )
-{
-    const nc_server_memory_t * memory = &server->memory;
-    if ( !server->finds_strays || arrival->as.packet.type == NETCODE_PACKET_RESPONSE )
-        return 0;
-    uint32_t number = (uint32_t) ( arrival->as.packet.sequence / NC_PATH_AHEAD );
-    return server->config.stray_callback != NULL || nc_table_find( &memory->slot_by_sequence, number ) != NC_NONE ||
-           nc_table_find( &memory->slot_by_sequence, number - 1 ) != NC_NONE;
-}
-
-/* Second step of prefetching: the entries in those buckets. Returns 0 if no client or handshake has the address. */
-static int nc_server_prefetch_entry( const struct netcode_server_t * server, nc_arrival_t * arrival )
-{
-    const nc_server_memory_t * memory = &server->memory;
-    if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
-        uint32_t record = *nc_table_head( &server->handshakes.used.table, (uint32_t) arrival->hash );
-        if ( record != NC_NONE ) {
-            NC_PREFETCH( &server->handshakes.used.table.entries[record] );
-            NC_PREFETCH( nc_used_tag( &server->handshakes.used, record ) );
-        }
-        return 1;
-    }
-
-    int response = arrival->as.packet.type == NETCODE_PACKET_RESPONSE;
-    arrival->slot = response ? NC_MAYBE : nc_sieve_find( &memory->sieve, arrival->hash );
-    if ( arrival->slot == NC_NONE && server->handshakes.in_progress.count == 0 )
-        return nc_server_may_be_stray( server, arrival );
-
-    if ( arrival->slot >= NC_MAYBE ) {
-        uint32_t hash =
-            (uint32_t) ( response ? arrival->hash : nc_handshake_address_hash( &server->handshakes, arrival->from ) );
-        arrival->slot = nc_table_find( &memory->slot_by_address, hash );
-        if ( arrival->slot == NC_NONE )
-            return nc_table_find( &server->handshakes.by_address, hash ) != NC_NONE ||
-                   nc_server_may_be_stray( server, arrival );
-    }
-
-    NC_PREFETCH( &memory->inbox.queues[arrival->slot] );
-    nc_server_prefetch_slot( &memory->slots[arrival->slot] );
-    return 1;
 }
 
 static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, uint64_t client_id, uint32_t hash )
@@ -9353,15 +9198,6 @@ static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t
     nc_wheel_insert( &server->memory.wheel, index, next );
 }
 
-/* From now on the address leads to this slot. */
-static void nc_server_enter_path( struct netcode_server_t * server, uint32_t index, uint32_t hash )
-{
-    nc_server_memory_t * memory = &server->memory;
-    nc_table_insert( &memory->slot_by_address, hash, index );
-    nc_sieve_change( &memory->sieve, nc_address_key( &memory->slots[index].address, server->address_factor ), index,
-                     1 );
-}
-
 static void nc_server_leave_path( struct netcode_server_t * server, uint32_t index )
 {
     nc_server_memory_t * memory = &server->memory;
@@ -9369,7 +9205,6 @@ static void nc_server_leave_path( struct netcode_server_t * server, uint32_t ind
     if ( slot->address.type == NETCODE_ADDRESS_NONE ) /* loopback, or another client has its address */
         return;
     nc_table_remove( &memory->slot_by_address, index );
-    nc_sieve_change( &memory->sieve, nc_address_key( &slot->address, server->address_factor ), index, 0 );
     memset( &slot->address, 0, sizeof( slot->address ) );
 }
 
@@ -9483,7 +9318,7 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     server->connects++;
 
     if ( !slot->loopback ) {
-        nc_server_enter_path( server, index, (uint32_t) hashes->address );
+        nc_table_insert( &server->memory.slot_by_address, (uint32_t) hashes->address, index );
         nc_server_set_slot_timer( server, index );
     }
 
@@ -9938,7 +9773,7 @@ static NC_COLD void nc_server_move( struct netcode_server_t * server, uint32_t i
         nc_server_leave_path( server, owner );
     nc_server_leave_path( server, index );
     slot->address = *address;
-    nc_server_enter_path( server, index, (uint32_t) hash );
+    nc_table_insert( &server->memory.slot_by_address, (uint32_t) hash, index );
     server->flood.session = 0; /* the filter of a flood has to learn the address */
 
     server->memory.paths[index].moves++;
@@ -10054,14 +9889,12 @@ static int nc_server_is_stray( struct netcode_server_t * server, uint32_t index,
 static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     uint32_t index = nc_server_match_slot( server, arrival->slot, arrival->from );
-    if ( index == NC_NONE ) { /* the sieve matched another address, or the client connected in this batch */
-        uint64_t hash = nc_handshake_address_hash( &server->handshakes, arrival->from );
-        index = nc_server_slot_at( server, arrival->from, hash );
-        if ( index == NC_NONE )
-            return nc_server_on_stray( server, arrival,
-                                       nc_handshake_at( &server->handshakes, arrival->from, hash, NC_NONE ) == NC_NONE
-                                           ? NETCODE_DROP_UNKNOWN_ADDRESS
-                                           : NETCODE_DROP_NOT_CONNECTED );
+    if ( index == NC_NONE ) /* or it has connected in this batch */
+        index = nc_server_slot_at( server, arrival->from, arrival->hash );
+    if ( index == NC_NONE ) {
+        uint32_t pending = nc_handshake_at( &server->handshakes, arrival->from, arrival->hash, NC_NONE );
+        return nc_server_on_stray( server, arrival,
+                                   pending == NC_NONE ? NETCODE_DROP_UNKNOWN_ADDRESS : NETCODE_DROP_NOT_CONNECTED );
     }
 
     int reason = nc_replay_seen( &server->memory.slots[index].replay, arrival->as.packet.sequence );
@@ -10073,31 +9906,57 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
 
 /* ---- receiving ---- */
 
-/*  The checks of a datagram that need no lookup. Returns a drop reason; `arrival` is written only if there is none,
-    because that costs more than all checks. */
-static inline int nc_server_screen( const struct netcode_server_t * server, const struct netcode_datagram_t * datagram,
-                                    int bytes, nc_arrival_t * arrival )
+/* The checks of a datagram that need no lookup. Returns a drop reason. */
+static inline int nc_server_screen( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    int reason = nc_arrival_screen( bytes, &datagram->address );
+    int reason = nc_arrival_screen( arrival->bytes, arrival->from );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    if ( datagram->data[0] == NETCODE_PACKET_REQUEST )
-        return nc_packet_parse_request( &arrival->as.request, datagram->data, bytes, server->config.protocol_id );
-    return nc_packet_parse( &arrival->as.packet, datagram->data, bytes, NC_TO_SERVER );
+    if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
+        return nc_packet_parse_request( &arrival->as.request, arrival->data, arrival->bytes,
+                                        server->config.protocol_id );
+    return nc_packet_parse( &arrival->as.packet, arrival->data, arrival->bytes, NC_TO_SERVER );
 }
 
-/* Passes a screened datagram to its handler. */
-static void nc_server_dispatch( struct netcode_server_t * server, nc_arrival_t * arrival )
+/*  The first look at a datagram, which is in a buffer of the pool or, if that is NC_NONE, the caller's: is it possible,
+    and who may have sent it? A whole batch is looked up before the first one is handled: so the processor waits for the
+    memory of many clients at once. */
+static void nc_server_look_up( struct netcode_server_t * server, struct netcode_datagram_t * datagram, uint32_t buffer,
+                               nc_arrival_t * arrival )
 {
-    int reason;
-    if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
-        reason = nc_server_on_request( server, arrival );
-    else if ( arrival->as.packet.type == NETCODE_PACKET_RESPONSE )
-        reason = nc_server_on_response( server, arrival );
-    else
-        reason = nc_server_on_session( server, arrival );
+    nc_arrival_init( arrival, datagram, nc_arrival_measure( datagram ), buffer );
+    if ( datagram->status == NETCODE_DATAGRAM_ERROR )
+        return;
+    arrival->reason = nc_server_screen( server, arrival );
+    if ( arrival->reason != NETCODE_DROP_NONE )
+        return;
+    if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
+        arrival->hash = nc_handshake_tag_hash( &server->handshakes, arrival->as.request.tag );
+        return;
+    }
+    arrival->hash = nc_handshake_address_hash( &server->handshakes, arrival->from );
+    arrival->slot = nc_table_find( &server->memory.slot_by_address, (uint32_t) arrival->hash );
+    for ( size_t line = 0; arrival->slot != NC_NONE && line < 5; line++ )
+        NC_PREFETCH( (const uint8_t *) &server->memory.slots[arrival->slot] + line * NC_ARENA_LINE );
+}
+
+/* Handles a datagram that was looked up. Returns its cost. */
+static int nc_server_handle( struct netcode_server_t * server, nc_arrival_t * arrival, int status, int error )
+{
+    int reason = arrival->reason;
+    if ( status == NETCODE_DATAGRAM_ERROR ) {
+        nc_endpoint_count_error( &server->base, error );
+        return NC_COST_CHEAP;
+    }
+    server->base.counters.datagrams_received++;
+    server->base.counters.bytes_received += (uint64_t) arrival->bytes;
+    if ( reason == NETCODE_DROP_NONE )
+        reason = arrival->data[0] == NETCODE_PACKET_REQUEST           ? nc_server_on_request( server, arrival )
+                 : arrival->as.packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, arrival )
+                                                                      : nc_server_on_session( server, arrival );
     if ( reason != NETCODE_DROP_NONE )
         nc_server_drop( server, reason, arrival->from, arrival->bytes );
+    return NC_COST_CHEAP + arrival->cost;
 }
 
 /* ---- floods ---- */
@@ -10215,66 +10074,20 @@ static void nc_server_watch_update( struct netcode_server_t * server )
         flood->filter.flooders[i].count = flood->filter.flooders[i].near = 0;
 }
 
-/* The first checks of a received datagram. Returns whether it passes; if not, it was dropped at almost no cost. */
-static inline int nc_server_receive_one( struct netcode_server_t * server, struct netcode_datagram_t * datagram,
-                                         uint32_t buffer, nc_arrival_t * arrival )
-{
-    if ( datagram->status == NETCODE_DATAGRAM_ERROR ) {
-        server->base.counters.datagrams_received--; /* an error is not a datagram */
-        nc_endpoint_count_error( &server->base, datagram->error );
-        return 0;
-    }
-
-    int bytes = nc_arrival_measure( datagram );
-    server->base.counters.bytes_received += (uint64_t) bytes;
-    int reason = nc_server_screen( server, datagram, bytes, arrival );
-    if ( reason == NETCODE_DROP_NONE ) {
-        nc_arrival_init( arrival, datagram, bytes, buffer );
-        return 1;
-    }
-    nc_server_drop( server, reason, &datagram->address, bytes );
-    return 0;
-}
-
-/*  Handles received datagrams, at most a batch, and returns their cost. `buffers` are the pool's buffers that they are
-    in. With ten thousand clients, the data for a datagram is rarely in the processor's cache: it is prefetched for the
-    whole batch before the first datagram is handled. */
+/* Handles received datagrams, at most a batch, and returns their cost. `buffers` are the pool's buffers that they are in. */
 static int nc_server_handle_batch( struct netcode_server_t * server, struct netcode_datagram_t * datagrams,
-                                   uint32_t * buffers, uint32_t count )
+                                   uint32_t * buffers, int count )
 {
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
-    uint32_t left[NC_RECEIVE_BATCH], passed = 0, known = 0; /* those not refused yet */
-    nc_pool_t * pool = server->memory.inbox.pool;
-    server->base.counters.datagrams_received += count;
-
-    for ( uint32_t i = 0; i < count; i++ ) {
-        if ( nc_server_receive_one( server, &datagrams[i], buffers[i], &arrivals[i] ) ) {
-            nc_server_prefetch_index( server, &arrivals[i] );
-            left[passed++] = i;
-            continue;
-        }
-        nc_arrival_reset( &datagrams[i] );
-    }
-
-    for ( uint32_t k = 0; k < passed; k++ ) {
-        uint32_t i = left[k];
-        if ( nc_server_prefetch_entry( server, &arrivals[i] ) ) {
-            left[known++] = i;
-            continue;
-        }
-        nc_server_drop( server, NETCODE_DROP_UNKNOWN_ADDRESS, arrivals[i].from, arrivals[i].bytes );
-        nc_arrival_reset( &datagrams[i] );
-    }
-
-    int cost = (int) count * NC_COST_CHEAP;
-    for ( uint32_t k = 0; k < known; k++ ) {
-        uint32_t i = left[k];
-        nc_server_dispatch( server, &arrivals[i] );
-        cost += arrivals[i].cost;
+    int cost = 0;
+    for ( int i = 0; i < count; i++ )
+        nc_server_look_up( server, &datagrams[i], buffers[i], &arrivals[i] );
+    for ( int i = 0; i < count; i++ ) {
+        cost += nc_server_handle( server, &arrivals[i], datagrams[i].status, datagrams[i].error );
         nc_arrival_reset( &datagrams[i] );
         if ( arrivals[i].kept ) {
             buffers[i] = arrivals[i].buffer;
-            datagrams[i].data = nc_pool_datagram( pool, buffers[i] );
+            datagrams[i].data = nc_pool_datagram( server->memory.inbox.pool, buffers[i] );
         }
     }
     return cost;
@@ -10343,7 +10156,7 @@ static void nc_server_receive( struct netcode_server_t * server )
             break;
         if ( is_udp )
             nc_server_watch_batch( server, count );
-        work->units -= nc_server_handle_batch( server, server->base.datagrams, server->base.batch, (uint32_t) count );
+        work->units -= nc_server_handle_batch( server, server->base.datagrams, server->base.batch, count );
     }
 
     server->base.backlog = count > 0;
@@ -10390,11 +10203,9 @@ static void nc_server_run_timers( struct netcode_server_t * server )
     nc_wheel_advance( wheel, server->base.clock.now );
 
     while ( units > 0 ) {
-        uint32_t timer = nc_wheel_take( wheel ), next = wheel->lists[NC_WHEEL_DUE].head;
+        uint32_t timer = nc_wheel_take( wheel );
         if ( timer == NC_NONE )
             break;
-        if ( next < server->memory.slot_count )
-            nc_server_prefetch_slot( &server->memory.slots[next] );
         units -= timer < server->memory.slot_count
                      ? nc_server_run_slot_timer( server, timer )
                      : nc_handshake_run_timer( &server->handshakes, timer - server->memory.slot_count );
@@ -10438,7 +10249,6 @@ static size_t nc_server_layout_memory( const struct netcode_server_config_t * co
     memory->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
     memory->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
     nc_table_place( &memory->slot_by_address, &arena, slots, slots );
-    nc_sieve_place( &memory->sieve, &arena, slots );
     nc_table_place( &memory->slot_by_id, &arena, slots, slots );
     if ( config->roaming ) {
         nc_table_place( &memory->slot_by_sequence, &arena, slots, 4 * slots );
@@ -10472,7 +10282,6 @@ static void nc_server_reset_memory( struct netcode_server_t * server )
     memset( memory->slots, 0, memory->slot_count * sizeof( nc_slot_t ) );
     memset( memory->user_data, 0, (size_t) memory->slot_count * NETCODE_USER_DATA_BYTES );
     nc_table_reset( &memory->slot_by_address );
-    nc_sieve_reset( &memory->sieve );
     nc_table_reset( &memory->slot_by_id );
     if ( server->config.roaming ) {
         nc_table_reset( &memory->slot_by_sequence );
@@ -10773,7 +10582,6 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     server->handshakes.used.evicts_oldest_never = config->sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
 
     server->finds_strays = config->roaming || config->stray_callback != NULL;
-    server->address_factor = nc_crypto_random_u64() | 1;
     server->handshakes.wrong_server_log_time = -1.0;
     server->work.scale = 1.0;
     server->work.spare = NC_SERVER_SPARE_MOST;
@@ -11108,8 +10916,6 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
     while ( walk.next != NC_NONE ) {
         uint32_t index = walk.next;
         walk.next = server->memory.active_links[index].next;
-        if ( walk.next != NC_NONE )
-            nc_server_prefetch_slot( &server->memory.slots[walk.next] );
         if ( (int) index != except_client_index )
             nc_server_send_payload( server, index, data, bytes );
     }
@@ -15321,7 +15127,6 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 
 /* Private macros are removed after the implementation. */
 #undef NC_ADDRESS_HINT
-#undef NC_ADDRESS_MIXER
 #undef NC_STATIC_ASSERT
 #undef NC_ARENA_TOO_MUCH
 #undef NC_BPF
@@ -15346,7 +15151,6 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 #undef NC_SEND_INTERVAL
 #undef NC_SOCKET_LINUX
 #undef NC_SOCKET_NONE
-#undef NC_MAYBE
 #undef NC_STATE
 #undef NC_THREAD_LOCAL
 #undef NC_VERSION_INFO

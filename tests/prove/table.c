@@ -155,49 +155,6 @@ void prove_table( void )
     claim_table( &it );
 }
 
-/* ---- sieve ---- */
-
-enum { SIEVE_SETS = 2, SIEVE_MEMBERS = 5 };
-
-/* What is kept of a key; two that share it can not be distinguished. */
-static int is_alike( uint64_t a, uint64_t b )
-{
-    return ( ( a ^ b ) >> 32 & ( SIEVE_SETS - 1 ) ) == 0 && ( ( a ^ b ) & 0x7fff0000 ) == 0;
-}
-
-/*  A member is never said to be nowhere, and an index that is found is a member's, with a key that is alike. The last
-    of all that leaves takes the crowd along. */
-void prove_sieve( void )
-{
-    nc_sieve_set_t sets[SIEVE_SETS];
-    nc_sieve_t sieve = { sets, SIEVE_SETS - 1 };
-    uint64_t keys[SIEVE_MEMBERS], key = any_u64();
-    uint32_t indices[SIEVE_MEMBERS], gone = any_below( SIEVE_MEMBERS );
-    nc_sieve_reset( &sieve );
-    for ( int i = 0; i < SIEVE_MEMBERS; i++ ) {
-        keys[i] = any_u64();
-        indices[i] = any_below( NETCODE_MAX_SLOTS );
-        for ( int k = 0; k < i; k++ )
-            GIVEN( indices[k] != indices[i] );
-        nc_sieve_change( &sieve, keys[i], indices[i], 1 );
-    }
-    nc_sieve_change( &sieve, keys[gone], indices[gone], 0 );
-    uint32_t found = nc_sieve_find( &sieve, key );
-    int is_member = 0, is_meant = 0;
-    for ( uint32_t i = 0; i < SIEVE_MEMBERS; i++ ) {
-        if ( i == gone )
-            continue;
-        is_member |= keys[i] == key;
-        is_meant |= found == indices[i] && is_alike( keys[i], key );
-    }
-    CLAIM( !is_member || found != NOWHERE );
-    CLAIM( found >= NOWHERE - 1 || is_meant );
-    for ( uint32_t i = 0; i < SIEVE_MEMBERS; i++ )
-        if ( i != gone )
-            nc_sieve_change( &sieve, keys[i], indices[i], 0 );
-    CLAIM( nc_sieve_find( &sieve, key ) == NOWHERE && sets[0].crowded == 0 && sets[1].crowded == 0 );
-}
-
 /* ---- bits: for every capacity up to the largest server's ---- */
 
 enum { BITS = NETCODE_MAX_SLOTS };

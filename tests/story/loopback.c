@@ -293,3 +293,45 @@ TEST( refused_loopback_clients_get_the_reason )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
     CHECK_EQ( logged_times( "\n" ), 2 );
 }
+
+static struct netcode_client_t * loopback_sender;
+
+static int loopback_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    struct netcode_client_t * client = loopback_sender;
+    (void) context;
+    (void) datagrams;
+    loopback_sender = NULL;
+    if ( client ) {
+        netcode_client_disconnect( client );
+        netcode_client_connect_loopback( client, 0, 4 );
+    }
+    return count;
+}
+
+static void loopback_after_destroy( struct world_party_t * party, int previous, int state )
+{
+    struct netcode_client_t * client = party->world->clients[0];
+    (void) previous;
+    if ( state != NETCODE_CLIENT_STATE_DISCONNECTED )
+        return;
+    netcode_client_destroy( client );
+    netcode_client_connect_loopback( client, 0, 4 ); /* which is logged */
+    CHECK_EQ( netcode_client_loopback( client ), 0 );
+}
+
+/* From within its own send it is a loopback client at once; one that is destroyed in a callback becomes none. */
+TEST( loopback_from_within_a_call )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    REQUIRE( world_join( w, 0, 1 ) );
+    loopback_sender = w->clients[0];
+    w->clients[0]->base.socket.send = loopback_send;
+    world_run( w, 2.0 );
+    CHECK( loopback_sender == NULL );
+    CHECK_EQ( netcode_client_loopback( w->clients[0] ), 1 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+    w->client_parties[0].on_change = loopback_after_destroy;
+    netcode_client_disconnect_loopback( w->clients[0] );
+    w->clients[0] = NULL;
+}

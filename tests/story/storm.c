@@ -30,17 +30,6 @@ static uint32_t storm_table_count( const nc_table_t * table )
     return count;
 }
 
-static uint32_t storm_sieve_count( const nc_sieve_t * sieve )
-{
-    uint32_t i, k, count = 0;
-    for ( i = 0; i <= sieve->mask; i++ ) {
-        count += sieve->sets[i].crowded;
-        for ( k = 0; k < NC_SIEVE_WORDS; k++ )
-            count += sieve->sets[i].words[k] != UINT32_MAX;
-    }
-    return count;
-}
-
 /* Every timer that is set is in one list, and a bucket is busy while it has any. */
 static void storm_check_wheel( const nc_wheel_t * wheel )
 {
@@ -72,11 +61,9 @@ static void storm_check_slot( const struct netcode_server_t * s, uint32_t index,
         return;
     CHECK( nc_server_slot_of_id( s, slot->client_id, nc_handshake_id_hash( &s->handshakes, slot->client_id ) ) ==
            index );
-    if ( is_remote ) {
+    if ( is_remote )
         CHECK_EQ( nc_server_slot_at( s, &slot->address, nc_handshake_address_hash( &s->handshakes, &slot->address ) ),
                   index );
-        CHECK_NE( nc_sieve_find( &memory->sieve, nc_address_key( &slot->address, s->address_factor ) ), UINT32_MAX );
-    }
 }
 
 static void storm_check_slots( const struct netcode_server_t * s, int nested )
@@ -96,7 +83,6 @@ static void storm_check_slots( const struct netcode_server_t * s, int nested )
     CHECK_EQ( walked, taken );
     CHECK_EQ( storm_table_count( &memory->slot_by_id ), taken );
     CHECK_EQ( storm_table_count( &memory->slot_by_address ), remote );
-    CHECK_EQ( storm_sieve_count( &memory->sieve ), remote );
 }
 
 static void storm_check_pending( const struct netcode_server_t * s )

@@ -65,7 +65,7 @@ dumps count | while read -r dump; do cat "$dump"; done | awk '
     }
     END {
         for ( i = 1; i <= count; i++ ) {
-            limit = order[i] ~ /^junk/ ? 300 : 60
+            limit = order[i] ~ /^junk/ ? 500 : 110
             bad = !( socket[order[i]] > 0 && socket[order[i]] <= limit )
             over += bad
             printf "%-44s %16.1f %16.1f %8d  %s\n", order[i], socket[order[i]], hand[order[i]], limit, bad ? "OVER" : "ok"

@@ -387,34 +387,6 @@ TEST( address_equal )
         }
 }
 
-/* A key distinguishes addresses by every bit of them; of IPv4 no two have the same. */
-TEST( address_key_looks_at_every_bit )
-{
-    struct netcode_address_t a, b;
-    int round, bit;
-    for ( round = 0; round < 200; round++ ) {
-        uint64_t factor = test_random() | 1, key;
-        int is_ipv6 = round & 1;
-        memset( &a, 0, sizeof( a ) );
-        a.type = is_ipv6 ? NETCODE_ADDRESS_IPV6 : NETCODE_ADDRESS_IPV4;
-        a.port = (uint16_t) test_random();
-        for ( bit = 0; bit < ( is_ipv6 ? 8 : 2 ); bit++ )
-            a.data.ipv6[bit] = (uint16_t) test_random();
-        key = nc_address_key( &a, factor );
-        for ( bit = 0; bit < ( is_ipv6 ? 128 : 32 ); bit++ ) {
-            b = a;
-            b.data.ipv6[bit / 16] ^= (uint16_t) ( 1u << bit % 16 );
-            CHECK( nc_address_key( &b, factor ) != key );
-        }
-        for ( bit = 0; bit < 16; bit++ ) {
-            b = a;
-            b.port ^= (uint16_t) ( 1u << bit );
-            CHECK( nc_address_key( &b, factor ) != key );
-        }
-        CHECK( nc_address_key( &a, factor + 2 ) != key );
-    }
-}
-
 /* Bytes that an address does not use never make two of one place. */
 TEST( address_equal_ignores_unused_bytes )
 {
@@ -428,7 +400,6 @@ TEST( address_equal_ignores_unused_bytes )
     memcpy( b.data.ipv4, "\1\2\3\4", 4 );
     CHECK( netcode_address_equal( &a, &b ) );
     CHECK_EQ( nc_address_hash( &a, key ), nc_address_hash( &b, key ) );
-    CHECK( nc_address_key( &a, 12345 ) == nc_address_key( &b, 12345 ) );
     b = nc_address_canonical( &b );
     CHECK_MEM( &a, &b, sizeof( a ) );
     memset( &none, 0, sizeof( none ) );
