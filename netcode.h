@@ -221,20 +221,20 @@
       A packet filter is attached to the server's own sockets, on Linux (kernel_filter): it drops datagrams whose type or
         size no client sends. When more arrives than an update can receive (three quarters of the socket's buffer are in
         use, datagrams wait for the next update, or receiving took longer than 1.25 ms), it drops more, after 0.1 s:
-        - of up to eight addresses that send 1,920 datagrams a second or more, 15 of 16, or 255 of 256: of connected
+        - of up to eight addresses that send 960 datagrams a second or more, 15 of 16, or 255 of 256: of connected
           addresses; of unknown ones, all ports of an IP address (IPv6: of a /64) as one. Where it is a client's address
           and others use it, the packets with sequences near the client's newest pass
         - if that does not suffice and much comes from unknown addresses, all that is no request or response from there
-          (with roaming, 15 of 16), and then 3, 15 or 63 of 64 requests and responses, too
-        Each decision lasts a second, and on while the flood does. What is dropped counts as kernel_drops; the log
-        reports it at INFO
+          (with roaming, 15 of 16), and then 3, 15 or 63 of 64 requests and responses, too; not with a stray_callback
+        After 4 s, and up to 64 s after relapses, less is filtered, step by step. What is dropped counts as kernel_drops;
+        the log reports it at INFO
       So an attacker who sends up to 170 Mbit/s of any kind of packet does not affect the other clients, from half a second
       after its start: 99 % of their packets are received, at most one tick late, for at most 15 % of a core more; and 90 %
       of those of a client whose address is forged, unless the attacker knows its sequences. It is so with the receive
       buffer of 208 KiB that Linux grants as it is installed, as long as the clients' own packets fill at most half of it
-      between two updates (250 of them); net.core.rmem_max raises it. One exception is known: replays of all clients'
+      between two updates (250 of them); net.core.rmem_max raises it. Two exceptions are known: replays of all clients'
       packets, with their addresses forged, are absorbed up to 60 Mbit/s with a buffer of 4 MiB, and less with a smaller
-      one. make fairness tries 900 settings. Other systems, and sockets of your own, have no such filter.
+      one; and so are packets forged at the addresses of more than eight clients. make fairness tries 900 settings. Other systems, and sockets of your own, have no such filter.
     work per update of a client: 2048 units (update_budget);
       a batch: 64 datagrams out
 
@@ -2090,7 +2090,7 @@ enum nc_limit_t {
     NC_SERVER_SPARE_MOST = 1024, /* up to this many, four more for each further slot */
     NC_SERVER_SHARE = 16,        /* packets opened of each client, whatever the others do; they cost no units */
     NC_FLOODERS = 8,             /* addresses counted, or limited, while more arrives than an update can receive: */
-    NC_FLOODER_RATE = 1920,      /* those that send at least this many a second */
+    NC_FLOODER_RATE = 960,       /* those that send at least this many a second */
     NC_FLOOD_BITS = 8192,        /* in which a connected address has one */
     NC_FLOOD_SHIFT = 19,         /* 32 bits to one of those */
     NC_FLOOD_MOST_CLOSED = 4,    /* of requests and responses of unknown addresses one of 64 passes, at the least */
@@ -4751,25 +4751,23 @@ typedef struct {
     nc_flooder_t flooders[NC_FLOODERS];
     int closed;  /* 0: unknown addresses pass; 1: their requests and responses; 2, 3, 4: of these one of 4, 16, 64 */
     int roaming; /* of their other packets one of 16 passes, too */
-    uint32_t keys[2];                       /* of the connected addresses' bits; odd, and random each time */
+    uint32_t keys[9]; /* of the connected addresses' bits, for each 16 bits of an address; random each time */
     uint32_t connected[NC_FLOOD_BITS / 32]; /* a bit for each connected address; others may share it */
 } nc_flood_filter_t;
 
 static uint32_t nc_flood_bit( const nc_flood_filter_t * filter, const struct netcode_address_t * address )
 {
-    uint32_t words[4], hash = address->port;
+    uint32_t words[4], hash = address->port * filter->keys[0];
     int count = nc_address_words( address, words );
     for ( int i = 0; i < count; i++ )
-        hash = hash * filter->keys[0] ^ words[i];
-    return ( hash ^ hash >> 15 ) * filter->keys[1] >> NC_FLOOD_SHIFT;
+        hash += ( words[i] >> 16 ) * filter->keys[1 + 2 * i] + ( words[i] & 0xffff ) * filter->keys[2 + 2 * i];
+    return hash >> NC_FLOOD_SHIFT;
 }
 
 static void nc_flood_clear( nc_flood_filter_t * filter )
 {
     memset( filter->connected, 0, sizeof( filter->connected ) );
     netcode_random_bytes( (uint8_t *) filter->keys, (int) sizeof( filter->keys ) );
-    filter->keys[0] |= 1;
-    filter->keys[1] |= 1;
 }
 
 static void nc_flood_add( nc_flood_filter_t * filter, const struct netcode_address_t * address )
@@ -5619,7 +5617,7 @@ enum {
     NC_BPF_TO_X = 0x07,
     NC_BPF_TXA = 0x87
 };
-enum { NC_BPF_SUB_X = 0x1c, NC_BPF_MULTIPLY = 0x24, NC_BPF_AND = 0x54, NC_BPF_AND_X = 0x5c, NC_BPF_XOR_X = 0xac };
+enum { NC_BPF_SUB_X = 0x1c, NC_BPF_MULTIPLY = 0x24, NC_BPF_AND = 0x54, NC_BPF_AND_X = 0x5c, NC_BPF_ADD_X = 0x0c };
 enum { NC_BPF_RIGHT = 0x74, NC_BPF_RIGHT_X = 0x7c, NC_BPF_JUMP = 0x05, NC_BPF_EQUAL = 0x15, NC_BPF_ABOVE = 0x25 };
 enum { NC_BPF_AT_LEAST = 0x35, NC_BPF_RETURN = 0x06, NC_BPF_PASS = 0x40000, NC_UDP_HEADER_BYTES = 8 };
 
@@ -5672,13 +5670,12 @@ static void nc_filter_screen( nc_filter_t * filter )
 static void nc_filter_connected( nc_filter_t * filter, const nc_flood_filter_t * flood, uint32_t source, int words )
 {
     uint32_t left = 3 * NC_FLOOD_BITS / 32;
-    NC_BPF( filter, nc_bpf( NC_BPF_HALF, 0 ) ); /* the source port */
-    for ( uint32_t i = 0; i < (uint32_t) words; i++ )
-        NC_BPF( filter, nc_bpf( NC_BPF_MULTIPLY, flood->keys[0] ), nc_bpf( NC_BPF_TO_X, 0 ),
-                nc_bpf( NC_BPF_WORD, source + 4 * i ), nc_bpf( NC_BPF_XOR_X, 0 ) );
-    NC_BPF( filter, nc_bpf( NC_BPF_TO_X, 0 ), nc_bpf( NC_BPF_RIGHT, 15 ), nc_bpf( NC_BPF_XOR_X, 0 ),
-            nc_bpf( NC_BPF_MULTIPLY, flood->keys[1] ), nc_bpf( NC_BPF_RIGHT, NC_FLOOD_SHIFT ), nc_bpf( NC_BPF_TO_X, 0 ),
-            nc_bpf( NC_BPF_AND, 31 ), nc_bpf( NC_BPF_STORE, 0 ), nc_bpf( NC_BPF_TXA, 0 ), nc_bpf( NC_BPF_RIGHT, 5 ) );
+    NC_BPF( filter, nc_bpf( NC_BPF_HALF, 0 ), nc_bpf( NC_BPF_MULTIPLY, flood->keys[0] ) ); /* the source port */
+    for ( uint32_t i = 0; i < 2 * (uint32_t) words; i++ )
+        NC_BPF( filter, nc_bpf( NC_BPF_TO_X, 0 ), nc_bpf( NC_BPF_HALF, source + 2 * i ),
+                nc_bpf( NC_BPF_MULTIPLY, flood->keys[1 + i] ), nc_bpf( NC_BPF_ADD_X, 0 ) );
+    NC_BPF( filter, nc_bpf( NC_BPF_RIGHT, NC_FLOOD_SHIFT ), nc_bpf( NC_BPF_TO_X, 0 ), nc_bpf( NC_BPF_AND, 31 ),
+            nc_bpf( NC_BPF_STORE, 0 ), nc_bpf( NC_BPF_TXA, 0 ), nc_bpf( NC_BPF_RIGHT, 5 ) );
     for ( uint32_t i = 0; left; i++ ) {
         left -= 3;
         NC_BPF( filter, nc_bpf_if( NC_BPF_EQUAL, i, 0, 2 ), nc_bpf( NC_BPF_CONSTANT, flood->connected[i] ),
@@ -5691,12 +5688,13 @@ static void nc_filter_connected( nc_filter_t * filter, const nc_flood_filter_t *
 /* Passes sequences near this one: but for the lowest two bytes they are the same, or one more. */
 static void nc_filter_near( nc_filter_t * filter, uint64_t newest )
 {
-    int bytes = nc_packet_sequence_bytes( newest ), more = bytes - NC_SEQUENCE_NEAR_BITS / 8;
-    for ( uint64_t high = newest >> NC_SEQUENCE_NEAR_BITS, i = 0; i < 2 && more > 0; i++, high++ ) {
+    for ( uint64_t high = newest >> NC_SEQUENCE_NEAR_BITS, i = 0; i < 2; i++, high++ ) {
+        int more = high ? nc_packet_sequence_bytes( high << NC_SEQUENCE_NEAR_BITS ) - 2 : 0;
         NC_BPF( filter, nc_bpf( NC_BPF_BYTE, NC_UDP_HEADER_BYTES ), nc_bpf( NC_BPF_RIGHT, 4 ),
-                nc_bpf_if( NC_BPF_EQUAL, (uint32_t) bytes, 0, 2 * more + 1 ) );
+                more ? nc_bpf_if( NC_BPF_EQUAL, (uint32_t) more + 2, 0, 2 * more + 1 )
+                     : nc_bpf_if( NC_BPF_ABOVE, 2, 1, 0 ) );
         for ( int k = 0; k < more; k++ )
-            NC_BPF( filter, nc_bpf( NC_BPF_BYTE, NC_UDP_HEADER_BYTES + 1 + NC_SEQUENCE_NEAR_BITS / 8 + (uint32_t) k ),
+            NC_BPF( filter, nc_bpf( NC_BPF_BYTE, NC_UDP_HEADER_BYTES + 3 + (uint32_t) k ),
                     nc_bpf_if( NC_BPF_EQUAL, high >> 8 * k & 255, 0, 2 * ( more - k ) - 1 ) );
         NC_BPF( filter, nc_bpf( NC_BPF_RETURN, NC_BPF_PASS ) );
     }
@@ -5713,7 +5711,8 @@ static void nc_filter_limit( nc_filter_t * filter, const nc_flooder_t * it, uint
             nc_bpf( NC_BPF_EQUAL, it->address.port ) );
     for ( int i = 0; i < count; i++ )
         NC_BPF( filter, nc_bpf( NC_BPF_WORD, source + 4 * (uint32_t) i ), nc_bpf( NC_BPF_EQUAL, words[i] ) );
-    nc_filter_near( filter, it->newest );
+    if ( it->newest )
+        nc_filter_near( filter, it->newest );
     NC_BPF( filter, nc_bpf( NC_BPF_WORD, nc_bpf_random ), nc_bpf( NC_BPF_AND, ( 1u << 4 * it->limited ) - 1 ),
             nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ), nc_bpf( NC_BPF_RETURN, 0 ) );
     for ( int at = start + 1; at <= start + 1 + 2 * count; at += 2 )
@@ -5740,6 +5739,9 @@ static int nc_socket_set_filter( nc_socket_handle_t handle, int type, const nc_f
                 nc_bpf( NC_BPF_X_CONSTANT, flood->roaming ? 15 : UINT32_MAX ), nc_bpf( NC_BPF_WORD, nc_bpf_random ),
                 nc_bpf( NC_BPF_AND_X, 0 ), nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ), nc_bpf( NC_BPF_RETURN, 0 ) );
     NC_BPF( &filter, nc_bpf( NC_BPF_RETURN, NC_BPF_PASS ) );
+    if ( setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &filter, (socklen_t) sizeof( filter ) ) == 0 )
+        return 1;
+    nc_socket_set( handle, SOL_SOCKET, SO_DETACH_FILTER, 0 ); /* some systems have no memory for two at a time */
     return setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &filter, (socklen_t) sizeof( filter ) ) == 0;
 }
 
@@ -9031,9 +9033,12 @@ typedef struct {
     int filters;      /* an address is limited, or unknown ones are filtered */
     int overrun;      /* more arrived than the last update could receive */
     int full;         /* when this update began, three quarters of the socket's buffer were in use */
-    double since;     /* the last judgement, or update that received all: since then, there are */
-    uint64_t drops;   /* of the socket, before */
+    int counts;       /* there was an overrun `since` then: from there on, there are */
     int strangers;    /* more than 0: a quarter of the datagrams or more are of unknown addresses */
+    double since;     /* the last judgement, or an update that received all */
+    double until;     /* when it is judged whether less may be filtered */
+    double hold;      /* seconds until then; longer after each relapse */
+    int eased;        /* less is filtered than was */
     uint64_t session; /* the latest that the filter knows */
     nc_ration_t log;  /* one line a second */
 } nc_flood_t;
@@ -9961,6 +9966,8 @@ static int nc_server_handle( struct netcode_server_t * server, nc_arrival_t * ar
 
 /* ---- floods ---- */
 
+#define NC_FLOOD_LONGEST_HOLD 64.0
+
 /* Counts the senders of a batch; of unknown addresses, all ports of an IPv4 address or of an IPv6 /64 as one. */
 static NC_COLD void nc_server_count_flood( struct netcode_server_t * server, int count )
 {
@@ -9993,44 +10000,60 @@ static void nc_server_watch_batch( struct netcode_server_t * server, int count )
         work->until = netcode_time() + work->scale * ( 1e-6 * (double) NC_SERVER_RECEIVE_US );
         flood->full = server->base.extras.fill && server->base.extras.fill( server->base.socket.context ) >= 0.75;
     }
-    if ( flood->full || flood->overrun || flood->filters )
+    if ( flood->full || flood->counts || flood->filters )
         nc_server_count_flood( server, count );
 }
 
-/*  Limits those that have sent too much for `seconds`. If there is still more than can be received, and most of it from
-    unknown addresses, the filter is closed to them by a step; it opens when it drops less than a flood. */
-static void nc_server_judge_flood( struct netcode_server_t * server, double seconds, uint64_t drops )
+/*  Limits those that have sent too much for `seconds`. If nobody has, and most comes from unknown addresses, the filter is
+    closed to them by a step. `eases`: it opens by a step, and who sends no more too much is limited no more. */
+static void nc_server_judge_flood( struct netcode_server_t * server, double seconds, int eases )
 {
     nc_flood_t * flood = &server->flood;
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     double most = seconds * (double) NC_FLOODER_RATE;
-    int limited = 0, changes = 0, closed = flood->filter.closed;
+    int limited = 0, more = 0;
     uint64_t held;
     for ( nc_flooder_t * it = flood->filter.flooders; it < flood->filter.flooders + NC_FLOODERS; it++ ) {
         uint64_t hash = nc_handshake_address_hash( &server->handshakes, &it->address );
         uint32_t index = nc_server_slot_at( server, &it->address, hash );
         nc_slot_t * slot = index == NC_NONE ? NULL : &server->memory.slots[index];
-        int was = it->limited, floods = (double) it->count >= most, rest = it->count - ( it->newest ? it->near : 0 );
-        it->limited = floods ? was + ( was < 2 ) : was && (double) ( rest << 4 * was ) >= most ? was : 0;
-        if ( slot && floods && 2 * it->near >= it->count )
-            slot->opened.mark = 1;
+        int was = it->limited, rest = it->count - ( it->newest ? it->near : 0 );
+        if ( (double) it->count >= most && flood->overrun && was < 2 )
+            it->limited++;
+        else if ( eases && (double) ( rest << 4 * was ) < most )
+            it->limited = 0;
+        if ( slot && it->limited != was )
+            slot->opened.mark = it->limited && (double) it->near >= most;
         it->newest = slot && !slot->opened.mark ? slot->replay.newest : 0;
         limited += it->limited > 0;
-        changes += it->limited != was;
+        more += it->limited > was;
         if ( it->limited && nc_ration_allows( &flood->log, server->base.clock.now, &held ) )
             NC_LOG( &server->base.log, INFO, "server receives more than it can process: it limits what comes from %s",
                     netcode_address_to_string( &it->address, text ) );
     }
 
-    if ( !flood->overrun && (double) ( drops - flood->drops ) < most )
-        flood->filter.closed = 0;
-    else if ( flood->overrun && !changes && flood->strangers > 0 && closed < NC_FLOOD_MOST_CLOSED &&
-              !server->config.stray_callback )
-        flood->filter.closed++; /* with strays, other servers' clients would be filtered, for good */
+    if ( flood->overrun && !more && flood->strangers > 0 && flood->filter.closed < NC_FLOOD_MOST_CLOSED &&
+         !server->config.stray_callback ) { /* with strays, other servers' clients would be filtered */
+        flood->filter.closed++;
+        more++;
+    } else {
+        flood->filter.closed -= eases && flood->filter.closed > 0;
+    }
     if ( flood->filter.closed && nc_ration_allows( &flood->log, server->base.clock.now, &held ) )
         NC_LOG( &server->base.log, INFO,
                 "server receives more than it can process: it filters unknown addresses (%d of %d)",
                 flood->filter.closed, (int) NC_FLOOD_MOST_CLOSED );
+
+    if ( more && ( flood->eased || !flood->filters ) ) {
+        int again = flood->hold > 0.0 && server->base.clock.now < flood->until + NC_FLOOD_LONGEST_HOLD;
+        flood->hold = !again                                    ? 4.0
+                      : flood->hold < NC_FLOOD_LONGEST_HOLD / 2 ? 2.0 * flood->hold
+                                                                : NC_FLOOD_LONGEST_HOLD;
+    }
+    if ( more || eases ) {
+        flood->eased = !more;
+        flood->until = server->base.clock.now + flood->hold;
+    }
     flood->filters = limited + flood->filter.closed;
 }
 
@@ -10046,29 +10069,30 @@ static void nc_server_set_filter( struct netcode_server_t * server )
         for ( int k = 0; server->config.roaming && k < NC_PATH_CANDIDATES; k++ )
             nc_flood_add( &flood->filter, &server->memory.paths[i].candidates[k].address );
     }
-    server->base.extras.set_filter( server->base.socket.context, flood->filters ? &flood->filter : NULL );
+    if ( !server->base.extras.set_filter( server->base.socket.context, flood->filters ? &flood->filter : NULL ) )
+        flood->session = 0; /* it is tried again */
 }
 
 /* At the end of receiving: did more arrive than this update could receive? Then the kernel shall filter it. */
 static void nc_server_watch_update( struct netcode_server_t * server )
 {
     nc_flood_t * flood = &server->flood;
-    double seconds = server->base.clock.now - flood->since;
-    uint64_t drops = nc_socket_info( &server->base.socket ).kernel_drops;
-    int had = flood->filters;
+    double now = server->base.clock.now, seconds = now - flood->since;
+    int had = flood->filters, eases = had && now >= flood->until && seconds >= 0.099;
     flood->overrun =
         flood->full || server->base.backlog || ( server->work.until > 0.0 && netcode_time() >= server->work.until );
     flood->full = 0;
-    int is_calm = !flood->overrun && !flood->filters, is_due = !is_calm && seconds >= ( flood->overrun ? 0.099 : 1.0 );
+    flood->counts |= flood->overrun;
+    int is_due = eases || ( flood->overrun && seconds >= 0.099 );
     if ( is_due )
-        nc_server_judge_flood( server, seconds, drops );
+        nc_server_judge_flood( server, seconds, eases );
     if ( is_due ? had || flood->filters : flood->filters && flood->session != server->session )
         nc_server_set_filter( server );
-    if ( !is_calm && !is_due )
+    if ( !is_due && ( flood->overrun || flood->filters || ( flood->counts && seconds < 0.5 ) ) )
         return;
 
-    flood->since = server->base.clock.now;
-    flood->drops = drops;
+    flood->since = now;
+    flood->counts = flood->overrun;
     flood->strangers = 0;
     for ( int i = 0; i < NC_FLOODERS; i++ )
         flood->filter.flooders[i].count = flood->filter.flooders[i].near = 0;
@@ -15138,6 +15162,7 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 #undef NC_ENDPOINT_SET_DEFAULTS
 #undef NC_ENDPOINT_STATS
 #undef NC_ERROR
+#undef NC_FLOOD_LONGEST_HOLD
 #undef NC_INLINE
 #undef NC_LIKE_PRINTF
 #undef NC_LOG

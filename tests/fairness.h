@@ -156,8 +156,9 @@ static uint32_t fair_passes( const nc_flood_filter_t * filter, const struct netc
         }
         if ( !it->limited || !netcode_address_equal( &it->address, &at ) || ( connected && it->address.port == 0 ) )
             continue;
-        if ( it->newest >> 16 && data[0] >> 4 == nc_packet_sequence_bytes( it->newest ) &&
-             ( packet.sequence >> 16 ) - ( it->newest >> 16 ) <= 1 )
+        uint64_t high = packet.sequence >> 16;
+        if ( it->newest && high - ( it->newest >> 16 ) <= 1 &&
+             ( high ? data[0] >> 4 == nc_packet_sequence_bytes( high << 16 ) : data[0] >> 4 <= 2 ) )
             return 1;
         few <<= 4 * it->limited;
     }
