@@ -234,7 +234,8 @@
       buffer of 208 KiB that Linux grants as it is installed, as long as the clients' own packets fill at most half of it
       between two updates (250 of them); net.core.rmem_max raises it. Two exceptions are known: replays of all clients'
       packets, with their addresses forged, are absorbed up to 60 Mbit/s with a buffer of 4 MiB, and less with a smaller
-      one; and so are packets forged at the addresses of more than eight clients. make fairness tries 900 settings. Other systems, and sockets of your own, have no such filter.
+      one; and so are packets forged at the addresses of more than eight clients. make fairness tries 900 settings.
+      Other systems, and sockets of your own, have no such filter.
     work per update of a client: 2048 units (update_budget);
       a batch: 64 datagrams out
 
@@ -10020,7 +10021,7 @@ static void nc_server_judge_flood( struct netcode_server_t * server, double seco
         int was = it->limited, rest = it->count - ( it->newest ? it->near : 0 );
         if ( (double) it->count >= most && flood->overrun && was < 2 )
             it->limited++;
-        else if ( eases && (double) ( rest << 4 * was ) < most )
+        else if ( eases && (double) rest * (double) ( 1 << 4 * was ) < most )
             it->limited = 0;
         if ( slot && it->limited != was )
             slot->opened.mark = it->limited && (double) it->near >= most;
