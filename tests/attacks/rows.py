@@ -320,7 +320,7 @@ row(84, "OFF", "junk from ports that are chosen to pass the filter, and from one
     ["flood_bits_have_a_key", "flood_one_network_is_limited_as_one", "threat_83_junk_of_any_kind_takes_nothing_from_players"],
     ["row_84", "row_84_ports", "row_84_network"], ["make fairness"])
 row(85, "OFF", "a trickle of junk at a server that filters", "d",
-    ["flood_players_are_never_limited"],
+    ["flood_players_are_never_limited", "flood_a_full_buffer_is_noticed"],
     ["row_85", "row_85_moment"])
 row(86, "OFF", "a client's address forged at 7 to 170 Mbit/s, its sequences unknown", "dr",
     ["threat_83_junk_of_any_kind_takes_nothing_from_players", "flood_the_kernel_filters_as_its_model"],
