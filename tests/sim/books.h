@@ -34,17 +34,6 @@ static uint32_t sim_table_count( const nc_table_t * table )
     return count;
 }
 
-static uint32_t sim_sieve_count( const nc_sieve_t * sieve )
-{
-    uint32_t count = 0;
-    for ( uint32_t i = 0; i <= sieve->mask; i++ ) {
-        count += sieve->sets[i].crowded;
-        for ( int k = 0; k < NC_SIEVE_WORDS; k++ )
-            count += sieve->sets[i].words[k] != UINT32_MAX;
-    }
-    return count;
-}
-
 /* Every timer that is set is in one list, and a bucket is busy while it has any. */
 static void sim_check_wheel( const nc_wheel_t * wheel )
 {
@@ -82,7 +71,6 @@ static void sim_check_slot( const struct netcode_server_t * s, uint32_t index )
         return;
     SIM_BOOK( nc_server_slot_at( s, &slot->address, nc_handshake_address_hash( &s->handshakes, &slot->address ) ) ==
               index );
-    SIM_BOOK( nc_sieve_find( &memory->sieve, nc_address_key( &slot->address, s->address_factor ) ) != UINT32_MAX );
 }
 
 /* Only a slot that roams is filed by its sequence, under a number that it had; its candidates are other addresses. */
@@ -122,7 +110,6 @@ static void sim_check_memory( const struct netcode_server_t * s )
     SIM_BOOK( s->active.count == taken );
     SIM_BOOK( sim_table_count( &memory->slot_by_id ) == taken );
     SIM_BOOK( sim_table_count( &memory->slot_by_address ) == placed );
-    SIM_BOOK( sim_sieve_count( &memory->sieve ) == placed );
     SIM_BOOK( !s->config.roaming || sim_table_count( &memory->slot_by_sequence ) == filed );
     SIM_BOOK( used + s->handshakes.unused.count == s->handshakes.capacity );
     SIM_BOOK( s->running || used == 0 );
