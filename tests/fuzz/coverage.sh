@@ -75,7 +75,7 @@ measure() { # $1: target
         function part( missed, all ) { return all ? 100 * ( all - missed ) / all : 100 }
         { name = $1; sub( /^.*:/, "", name ) }
         name ~ /^nc_(client|server)_(check|repair)$/ { next }
-        name ~ /^nc_(server_(watch_batch|watch_update|judge_unknown|log_flood|limit_floods)|address_words)$/ { next }
+        name ~ /^nc_(server_(watch_batch|watch_update|count_flood|judge_flood|set_filter)|address_words)$/ { next }
         name ~ aim && NF >= 10 {
             functions++
             regions += $2; regions_missed += $3; lines += $5; lines_missed += $6; branches += $8; branches_missed += $9
