@@ -9035,6 +9035,7 @@ typedef struct {
     int overrun;      /* more arrived than the last update could receive */
     int full;         /* when this update began, three quarters of the socket's buffer were in use */
     int counts;       /* there was an overrun `since` then: from there on, there are */
+    int counting;     /* so the datagrams of this batch are counted */
     int strangers;    /* more than 0: a quarter of the datagrams or more are of unknown addresses */
     double since;     /* the last judgement, or an update that received all */
     double until;     /* when it is judged whether less may be filtered */
@@ -9946,53 +9947,27 @@ static void nc_server_look_up( struct netcode_server_t * server, struct netcode_
         NC_PREFETCH( (const uint8_t *) &server->memory.slots[arrival->slot] + line * NC_ARENA_LINE );
 }
 
-/* Handles a datagram that was looked up. Returns its cost. */
-static int nc_server_handle( struct netcode_server_t * server, nc_arrival_t * arrival, int status, int error )
-{
-    int reason = arrival->reason;
-    if ( status == NETCODE_DATAGRAM_ERROR ) {
-        nc_endpoint_count_error( &server->base, error );
-        return NC_COST_CHEAP;
-    }
-    server->base.counters.datagrams_received++;
-    server->base.counters.bytes_received += (uint64_t) arrival->bytes;
-    if ( reason == NETCODE_DROP_NONE )
-        reason = arrival->data[0] == NETCODE_PACKET_REQUEST           ? nc_server_on_request( server, arrival )
-                 : arrival->as.packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, arrival )
-                                                                      : nc_server_on_session( server, arrival );
-    if ( reason != NETCODE_DROP_NONE )
-        nc_server_drop( server, reason, arrival->from, arrival->bytes );
-    return NC_COST_CHEAP + arrival->cost;
-}
-
 /* ---- floods ---- */
 
 #define NC_FLOOD_LONGEST_HOLD 64.0
 
-/* Counts the senders of a batch; of unknown addresses, all ports of an IPv4 address or of an IPv6 /64 as one. */
-static NC_COLD void nc_server_count_flood( struct netcode_server_t * server, int count )
+/* Counts a datagram; of unknown addresses, all ports of an IPv4 address or of an IPv6 /64 as one. */
+static NC_COLD void nc_server_count_flood( struct netcode_server_t * server, const nc_arrival_t * arrival )
 {
-    nc_flood_t * flood = &server->flood;
-    for ( int i = 0; i < count; i++ ) {
-        struct netcode_datagram_t * datagram = &server->base.datagrams[i];
-        struct netcode_address_t from = datagram->address;
-        uint32_t index = nc_server_slot_at( server, &from, nc_handshake_address_hash( &server->handshakes, &from ) );
-        nc_packet_t packet = { 0, 0, 0, 0 };
-        if ( datagram->status == NETCODE_DATAGRAM_ERROR )
-            continue;
-        if ( index == NC_NONE ) {
-            from.port = 0;
-            memset( &from.data.ipv6[4], 0, from.type == NETCODE_ADDRESS_IPV6 ? 8 : 0 );
-        }
-        nc_flooder_t * it = nc_flood_count( &flood->filter, &from );
-        (void) nc_packet_parse( &packet, datagram->data, nc_arrival_measure( datagram ), NC_TO_SERVER );
-        if ( it && index != NC_NONE )
-            it->near += nc_replay_is_near( &server->memory.slots[index].replay, packet.sequence );
-        flood->strangers += index == NC_NONE ? 3 : -1;
+    struct netcode_address_t from = *arrival->from;
+    int is_looked_up = arrival->reason == NETCODE_DROP_NONE && arrival->data[0] != NETCODE_PACKET_REQUEST;
+    uint32_t index = is_looked_up ? nc_server_match_slot( server, arrival->slot, &from ) : NC_NONE;
+    if ( index == NC_NONE ) {
+        from.port = 0;
+        memset( &from.data.ipv6[4], 0, from.type == NETCODE_ADDRESS_IPV6 ? 8 : 0 );
     }
+    nc_flooder_t * it = nc_flood_count( &server->flood.filter, &from );
+    if ( it && index != NC_NONE )
+        it->near += nc_replay_is_near( &server->memory.slots[index].replay, arrival->as.packet.sequence );
+    server->flood.strangers += index == NC_NONE ? 3 : -1;
 }
 
-/* Starts the clock at the first full batch of an update, and counts the senders during a flood. */
+/* Starts the clock at the first full batch of an update. Its senders are counted during a flood. */
 static void nc_server_watch_batch( struct netcode_server_t * server, int count )
 {
     nc_flood_t * flood = &server->flood;
@@ -10001,8 +9976,7 @@ static void nc_server_watch_batch( struct netcode_server_t * server, int count )
         work->until = netcode_time() + work->scale * ( 1e-6 * (double) NC_SERVER_RECEIVE_US );
         flood->full = server->base.extras.fill && server->base.extras.fill( server->base.socket.context ) >= 0.75;
     }
-    if ( flood->full || flood->counts || flood->filters )
-        nc_server_count_flood( server, count );
+    flood->counting = flood->full || flood->counts || flood->filters;
 }
 
 /*  Limits those that have sent too much for `seconds`. If nobody has, and most comes from unknown addresses, the filter is
@@ -10097,6 +10071,27 @@ static void nc_server_watch_update( struct netcode_server_t * server )
     flood->strangers = 0;
     for ( int i = 0; i < NC_FLOODERS; i++ )
         flood->filter.flooders[i].count = flood->filter.flooders[i].near = 0;
+}
+
+/* Handles a datagram that was looked up. Returns its cost. */
+static int nc_server_handle( struct netcode_server_t * server, nc_arrival_t * arrival, int status, int error )
+{
+    int reason = arrival->reason;
+    if ( status == NETCODE_DATAGRAM_ERROR ) {
+        nc_endpoint_count_error( &server->base, error );
+        return NC_COST_CHEAP;
+    }
+    server->base.counters.datagrams_received++;
+    server->base.counters.bytes_received += (uint64_t) arrival->bytes;
+    if ( server->flood.counting && nc_handshake_is_rationed( arrival ) )
+        nc_server_count_flood( server, arrival );
+    if ( reason == NETCODE_DROP_NONE )
+        reason = arrival->data[0] == NETCODE_PACKET_REQUEST           ? nc_server_on_request( server, arrival )
+                 : arrival->as.packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, arrival )
+                                                                      : nc_server_on_session( server, arrival );
+    if ( reason != NETCODE_DROP_NONE )
+        nc_server_drop( server, reason, arrival->from, arrival->bytes );
+    return NC_COST_CHEAP + arrival->cost;
 }
 
 /* Handles received datagrams, at most a batch, and returns their cost. `buffers` are the pool's buffers that they are in. */

@@ -258,13 +258,16 @@ TEST( flood_one_network_is_limited_as_one )
     for ( int ipv6 = 0; ipv6 < 2; ipv6++ ) {
         deluge_open();
         for ( int i = 0; i < 100; i++ ) {
-            struct netcode_datagram_t * datagram = &fair.server->base.datagrams[0];
-            datagram->address = address_of( ipv6 ? "[2001:db8:1:2::1]:4000" : "10.9.9.9:4000" );
-            datagram->address.port = (uint16_t) ( 4000 + i );
-            datagram->address.data.ipv6[4] = (uint16_t) ( ipv6 ? i : datagram->address.data.ipv6[4] );
-            datagram->status = NETCODE_DATAGRAM_OK;
-            datagram->bytes = 43;
-            nc_server_count_flood( fair.server, 1 );
+            struct netcode_address_t from = address_of( ipv6 ? "[2001:db8:1:2::1]:4000" : "10.9.9.9:4000" );
+            uint8_t data[43] = { 0x65 };
+            nc_arrival_t arrival;
+            memset( &arrival, 0, sizeof( arrival ) );
+            from.port = (uint16_t) ( 4000 + i );
+            from.data.ipv6[4] = (uint16_t) ( ipv6 ? i : from.data.ipv6[4] );
+            arrival.from = &from;
+            arrival.data = data;
+            arrival.slot = UINT32_MAX;
+            nc_server_count_flood( fair.server, &arrival );
         }
         int most = 0;
         for ( int i = 0; i < NC_FLOODERS; i++ )
@@ -545,15 +548,18 @@ static int live_tick( struct threat_raw_t * players, struct threat_raw_t * flood
 /* What receiving reports beside datagrams, an ICMP error or a refused call, is no datagram of a flood. */
 TEST( flood_counts_no_errors )
 {
-    struct netcode_address_t none;
-    memset( &none, 0, sizeof( none ) );
     live_open();
+    struct netcode_server_t * server = live.r.server;
+    struct netcode_datagram_t * datagram = &server->base.datagrams[0];
     for ( int status = NETCODE_DATAGRAM_ERROR; status >= NETCODE_DATAGRAM_OK; status -= NETCODE_DATAGRAM_ERROR ) {
-        live.r.server->flood.counts = 1;
-        live.r.server->base.datagrams[0].status = status;
-        live.r.server->base.datagrams[0].address = none;
-        nc_server_watch_batch( live.r.server, 1 );
-        CHECK_EQ( live.r.server->flood.strangers > 0, status == NETCODE_DATAGRAM_OK );
+        server->flood.counts = 1;
+        nc_server_watch_batch( server, 1 );
+        datagram->status = status;
+        datagram->address = address_of( "10.9.9.9:4000" );
+        datagram->bytes = 43;
+        datagram->data[0] = 0x65;
+        nc_server_handle_batch( server, datagram, server->base.batch, 1 );
+        CHECK_EQ( server->flood.strangers, status == NETCODE_DATAGRAM_OK ? 3 : 0 );
     }
     live_close();
 }
