@@ -545,7 +545,7 @@ static int live_tick( struct threat_raw_t * players, struct threat_raw_t * flood
     return heard;
 }
 
-/* What receiving reports beside datagrams, an ICMP error or a refused call, is no datagram of a flood. */
+/* What receiving reports beside datagrams, an ICMP error or a refused call, is no datagram of a flood, nor is what the application hands over. */
 TEST( flood_counts_no_errors )
 {
     live_open();
@@ -561,6 +561,10 @@ TEST( flood_counts_no_errors )
         nc_server_handle_batch( server, datagram, server->base.batch, 1 );
         CHECK_EQ( server->flood.strangers, status == NETCODE_DATAGRAM_OK ? 3 : 0 );
     }
+    uint8_t data[43] = { 0x65 };
+    struct netcode_address_t from = address_of( "10.9.9.9:4000" );
+    netcode_server_process_packet( server, &from, data, 43 );
+    CHECK_EQ( server->flood.strangers, 3 );
     live_close();
 }
 
