@@ -1400,9 +1400,10 @@ static void open_worlds( void )
     world_connect( &plain_batched );
     netcode_default_server_config( &config );
     config.update_budget = 1 << 20;
+    config.kernel_filter = -1;
     world_open( &unfiltered, &build_full, KNOWN, &config );
     world_connect( &unfiltered );
-    config.kernel_filter = 1;
+    config.kernel_filter = 0;
     world_open( &filtered, &build_full, KNOWN, &config );
     world_connect( &filtered );
     open_callers();

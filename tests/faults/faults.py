@@ -2,12 +2,12 @@
 
 A table NAME.faults holds faults like this one, with empty lines between them; lines that begin with # are for the reader:
 
-    fault admission_address
-        The address of a throttled sender is not compared.
-        test admission_throttles_an_address, may skip
-    in nc_filter_throttle
-    - 2 * ( count - i ) + 4, words[i]
-    + 0, words[i]
+    fault flood_filter_address
+        The address of one that floods is not compared.
+        test flood_the_kernel_filters_as_its_model, may skip
+    in nc_filter_limit
+    - at <= start + 1 + 2 * count
+    + at <= start + 1
 
 Indented lines say in a sentence what is wrong, and below that what must notice: lines that begin with a name of KINDS. `in` names the place: a
 function, struct, union, enum (one without a name by any of its constants), type, variable, macro or static assertion, or `file` for all of

@@ -177,7 +177,8 @@ static void stage_server_config( struct netcode_server_config_t * config, int wh
     config->packet_pool_buffers = 16;
     config->update_budget = 256; /* enough, and what fails for long fails so often at each update */
     config->pending_handshakes = config->consumed_tokens = 16;
-    config->kernel_filter = config->share_port = stage.story->share;
+    config->share_port = stage.story->share;
+    config->kernel_filter = stage.story->share - 1;
     config->roaming = !stage.story->share;
     if ( stage.story->transport == STAGE_UDP ) {
         config->bind_address = which ? stage.address[1] : "127.0.0.1:0";

@@ -25,8 +25,8 @@ const LEFT_OUT = [
     'threat_41_the_others_are_heard_beside_a_flood_over_a_socket',
     'threat_42_updates_are_bounded_under_a_flood',
     'contract_with_existing_code',
-    'admission_counts_after_long_updates',
-    'admission_on_servers_of_many_slots',
+    'flood_a_long_update_is_noticed',
+    'flood_counts_no_errors',
     'promise_create_says_why_not',
 ];
 
