@@ -223,18 +223,21 @@
         use, datagrams wait for the next update, or receiving took longer than 1.25 ms), it drops more, after 0.1 s:
         - of up to eight addresses that send 960 datagrams a second or more, 15 of 16, or 255 of 256: of connected
           addresses; of unknown ones, all ports of an IP address (IPv6: of a /64) as one. Where it is a client's address
-          and others use it, the packets with sequences near the client's newest pass
+          and others use it, the packets with sequences near the client's newest pass (which are easily guessed with
+          NETCODE_SEQUENCE_BASE_ZERO, and of other implementations, which start at 0)
         - if that does not suffice and much comes from unknown addresses, all that is no request or response from there
-          (with roaming, 15 of 16), and then 3, 15 or 63 of 64 requests and responses, too; not with a stray_callback
+          (with roaming, 15 of 16), and then 3 of 4, 15 of 16 or 63 of 64 requests and responses, too; not with a
+          stray_callback
         After 4 s, and up to 64 s after relapses, less is filtered, step by step. What is dropped counts as kernel_drops;
         the log reports it at INFO
-      So an attacker who sends up to 170 Mbit/s of any kind of packet does not affect the other clients, from half a second
-      after its start: 99 % of their packets are received, at most one tick late, for at most 15 % of a core more; and 90 %
-      of those of a client whose address is forged, unless the attacker knows its sequences. It is so with the receive
-      buffer of 208 KiB that Linux grants as it is installed, as long as the clients' own packets fill at most half of it
-      between two updates (250 of them); net.core.rmem_max raises it. Two exceptions are known: replays of all clients'
-      packets, with their addresses forged, are absorbed up to 60 Mbit/s with a buffer of 4 MiB, and less with a smaller
-      one; and so are packets forged at the addresses of more than eight clients. make fairness tries 900 settings.
+      So an attacker who sends up to 170 Mbit/s of any kind of packet does not affect the other clients of a server of up
+      to 1,000 (the filter of a larger one passes more), from half a second after its start: 99 % of their packets are
+      received, at most one tick late, for at most 15 % of a core more; and 90 % of those of a client whose address is
+      forged, unless the attacker knows its sequences. This holds with Linux's default receive buffer of 208 KiB, too, as
+      long as the clients' own packets fill at most half of it between two updates (250 packets of up to 256 bytes, 90
+      larger ones); net.core.rmem_max raises it. Two exceptions are known: replays of all clients' packets, with their
+      addresses forged, are absorbed up to 60 Mbit/s with a buffer of 4 MiB, and less with a smaller one; and so are
+      packets forged at the addresses of more than eight clients. make fairness tries 896 settings.
       Other systems, and sockets of your own, have no such filter.
     work per update of a client: 2048 units (update_budget);
       a batch: 64 datagrams out
@@ -252,7 +255,7 @@
                                again, as long as their sizes are equal (the last may be shorter). A batch holds 64
                                datagrams: send all packets of one client, then all of the next
       SO_ATTACH_FILTER         kernel_filter: junk and floods are dropped before they are copied, see 9
-      SO_MEMINFO               a server's buffer that is nearly full is known before it is
+      SO_MEMINFO               shows how full a server's receive buffer is
       connect                  a client's socket is connected to its server: sends cost less, and the system drops
                                datagrams from other senders (which are not counted as WRONG_SERVER then)
       SO_REUSEPORT             share_port, see 6
@@ -1133,8 +1136,8 @@ struct netcode_server_config_t {
         where several servers must agree: see 6 in the manual. May be called again for the same client: 4 times at once,
         then ten a second. */
     int ( *admit_callback )( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp );
-    /*  Linux: less than 0 keeps the system from filtering: it drops datagrams of impossible size or prefix, and floods (see
-        9), before they are copied, and they count as kernel_drops, not by reason. */
+    /*  Linux: -1 turns off the packet filter, which drops malformed datagrams and floods (9) before they are copied; they
+        count as kernel_drops, not by reason. */
     int kernel_filter;
     /*  Linux: 1 lets several servers, each on its own thread, share one port; all of them must set it. The system
         assigns each client address to one of them. Elsewhere create fails if the port is in use. */
@@ -2086,16 +2089,21 @@ enum nc_limit_t {
     NC_SERVER_RECEIVE_US = 1250, /* with timers and replies, stays below 2 ms */
     NC_SERVER_BUDGET_SLOTS = 64,
     NC_SERVER_BUDGET_PER_SLOT = 16,
-    NC_SERVER_TOKENS = 1536,     /* units for opening connect tokens, one more for each further slot */
-    NC_SERVER_SPARE = 192,       /* packets opened beyond their clients' shares, the same; unused ones are kept, */
-    NC_SERVER_SPARE_MOST = 1024, /* up to this many, four more for each further slot */
-    NC_SERVER_SHARE = 16,        /* packets opened of each client, whatever the others do; they cost no units */
-    NC_FLOODERS = 8,             /* addresses counted, or limited, while more arrives than an update can receive: */
-    NC_FLOODER_RATE = 960,       /* those that send at least this many a second */
-    NC_FLOOD_BITS = 8192,        /* in which a connected address has one */
-    NC_FLOOD_SHIFT = 19,         /* 32 bits to one of those */
-    NC_FLOOD_MOST_CLOSED = 4,    /* of requests and responses of unknown addresses one of 64 passes, at the least */
-    NC_SEQUENCE_NEAR_BITS = 16,  /* sequences so far ahead are a client's own: others do not know them */
+    NC_SERVER_TOKENS = 1536,        /* units for opening connect tokens, one more for each further slot */
+    NC_SERVER_SPARE = 192,          /* packets opened beyond their clients' shares, the same; unused ones are kept, */
+    NC_SERVER_SPARE_MOST = 1024,    /* up to this many, four more for each further slot */
+    NC_SERVER_SHARE = 16,           /* packets opened of each client, whatever the others do; they cost no units */
+    NC_FLOODERS = 8,                /* addresses counted, or limited, while more arrives than an update can receive: */
+    NC_FLOODER_RATE = 960,          /* those that send at least this many a second */
+    NC_FLOOD_BITS = 8192,           /* in which a connected address has one */
+    NC_FLOOD_SHIFT = 19,            /* 32 bits to one of those */
+    NC_FLOOD_MAX_CLOSED = 4,        /* of requests and responses of unknown addresses one of 64 passes, at the least */
+    NC_FLOOD_JUDGE_MS = 99,         /* of counting make a judgement; */
+    NC_FLOOD_PULSE_MS = 500,        /* counts are kept for so long after an overrun, and started again */
+    NC_FLOOD_FILTER_MS = 1000,      /* so often while there is a filter */
+    NC_FLOOD_HOLD_SECONDS = 4,      /* until less may be filtered; twice as long after each relapse, */
+    NC_FLOOD_MAX_HOLD_SECONDS = 64, /* up to this, after which a flood is a new one */
+    NC_SEQUENCE_NEAR_BITS = 16,     /* sequences so far ahead are a client's own: others do not know them */
     NC_SERVER_TIMERS = 4096, /* units for keep-alives and timeouts, NC_SERVER_TIMERS_PER_SLOT for each further slot */
     NC_SERVER_TIMERS_PER_SLOT = 2,
     NC_PENDING_PER_SLOT = 4,
@@ -3458,7 +3466,8 @@ static inline int nc_replay_seen( const nc_replay_t * replay, uint64_t sequence 
                                                                                   : NETCODE_DROP_NONE;
 }
 
-/* Is this about the next sequence? Who does not see the client's packets can hardly know it. */
+/*  Is this close to the newest sequence received? Of a client whose sequences begin at a random number, nobody can guess
+    that who does not see its packets. */
 static inline int nc_replay_is_near( const nc_replay_t * replay, uint64_t sequence )
 {
     return sequence > replay->newest ? ( sequence - replay->newest ) >> NC_SEQUENCE_NEAR_BITS == 0
@@ -4773,6 +4782,8 @@ static void nc_flood_clear( nc_flood_filter_t * filter )
 
 static void nc_flood_add( nc_flood_filter_t * filter, const struct netcode_address_t * address )
 {
+    if ( address->type == NETCODE_ADDRESS_NONE ) /* a loopback client, or no candidate */
+        return;
     uint32_t bit = nc_flood_bit( filter, address );
     filter->connected[bit / 32] |= (uint32_t) 1 << bit % 32;
 }
@@ -4954,7 +4965,8 @@ enum {
     NC_SOCKET_IPV6_RECVERR = 25,
     NC_SOCKET_PMTUDISC_OMIT = 5,
     NC_SOCKET_UDP_LEVEL = 17,
-    NC_SOCKET_UDP_SEGMENT = 103
+    NC_SOCKET_UDP_SEGMENT = 103,
+    NC_SOCKET_MEMINFO = 55
 };
 
 /* A system call that is not everywhere: it has worked; how often it has failed in a row; it is not made any more. */
@@ -4973,7 +4985,6 @@ typedef struct {
     int fails;                           /* the last receive had errors alone */
     nc_socket_call_t receiving, sending; /* recvmmsg and sendmmsg */
     int reports_errors;
-    int screens;
     int segments; /* the system can split one large send into datagrams of one size (GSO) */
     struct netcode_address_t
         peer; /* a client's: its family's handle is connected to it; NETCODE_ADDRESS_NONE: none is */
@@ -5630,7 +5641,11 @@ static nc_filter_step_t nc_bpf_if( int code, uint32_t k, int if_true, int if_fal
     return step;
 }
 
-#define nc_bpf( code, k ) nc_bpf_if( code, k, 0, 0 )
+static nc_filter_step_t nc_bpf( int code, uint32_t k )
+{
+    return nc_bpf_if( code, k, 0, 0 );
+}
+
 #define NC_BPF( filter, ... )                                                           \
     do {                                                                                \
         const nc_filter_step_t steps_[] = { __VA_ARGS__ };                              \
@@ -5689,7 +5704,8 @@ static void nc_filter_connected( nc_filter_t * filter, const nc_flood_filter_t *
 /* Passes sequences near this one: but for the lowest two bytes they are the same, or one more. */
 static void nc_filter_near( nc_filter_t * filter, uint64_t newest )
 {
-    for ( uint64_t high = newest >> NC_SEQUENCE_NEAR_BITS, i = 0; i < 2; i++, high++ ) {
+    for ( uint64_t high = newest >> NC_SEQUENCE_NEAR_BITS, i = 0; i < 2 && high >> ( 64 - NC_SEQUENCE_NEAR_BITS ) == 0;
+          i++, high++ ) {
         int more = high ? nc_packet_sequence_bytes( high << NC_SEQUENCE_NEAR_BITS ) - 2 : 0;
         NC_BPF( filter, nc_bpf( NC_BPF_BYTE, NC_UDP_HEADER_BYTES ), nc_bpf( NC_BPF_RIGHT, 4 ),
                 more ? nc_bpf_if( NC_BPF_EQUAL, (uint32_t) more + 2, 0, 2 * more + 1 )
@@ -5743,7 +5759,11 @@ static int nc_socket_set_filter( nc_socket_handle_t handle, int type, const nc_f
     if ( setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &filter, (socklen_t) sizeof( filter ) ) == 0 )
         return 1;
     nc_socket_set( handle, SOL_SOCKET, SO_DETACH_FILTER, 0 ); /* some systems have no memory for two at a time */
-    return setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &filter, (socklen_t) sizeof( filter ) ) == 0;
+    if ( setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &filter, (socklen_t) sizeof( filter ) ) == 0 )
+        return 1;
+    if ( flood ) /* or not even for one of this size */
+        (void) nc_socket_set_filter( handle, type, NULL );
+    return 0;
 }
 
 #endif
@@ -5793,9 +5813,6 @@ static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_
                        ipv6 ? NC_SOCKET_IPV6_RECVERR : NC_SOCKET_IP_RECVERR, 1 );
     if ( request->share_port )
         nc_socket_set( handle, SOL_SOCKET, SO_REUSEPORT, 1 );
-    if ( request->screens && !nc_socket_set_filter( handle, address->type, NULL ) )
-        NC_LOG( request->log, INFO, "server: the system has no packet filters (error %d): it filters no floods",
-                nc_socket_error() );
 #else
     if ( request->share_port )
         NC_LOG( request->log, ERROR, "share_port does nothing on this system" );
@@ -5878,7 +5895,7 @@ static double nc_socket_udp_fill( void * context )
     for ( int i = 0; i < udp->count; i++ ) {
         uint32_t memory[16] = { 0, 1 }; /* in use, of so many bytes, and more */
         socklen_t length = (socklen_t) sizeof( memory );
-        (void) getsockopt( udp->handles[i], SOL_SOCKET, SO_MEMINFO, memory, &length );
+        (void) getsockopt( udp->handles[i], SOL_SOCKET, NC_SOCKET_MEMINFO, memory, &length );
         double share = (double) memory[0] / (double) memory[1];
         fill = share > fill ? share : fill;
     }
@@ -5897,7 +5914,6 @@ static int nc_socket_replace_handle( nc_socket_udp_t * udp, int which )
     memset( &request, 0, sizeof( request ) );
     request.log = udp->log;
     request.reports_errors = udp->reports_errors;
-    request.screens = udp->screens;
     if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, &udp->bound[which], &request ) ) {
         nc_socket_close_handle( handle );
         return 0;
@@ -6010,7 +6026,6 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extra
     udp->allocator = allocator;
     udp->handles[0] = udp->handles[1] = NC_SOCKET_NONE;
     udp->reports_errors = request->reports_errors;
-    udp->screens = request->screens;
     udp->log = request->log;
 
     result = nc_socket_open_handles( udp, request, failed_family );
@@ -6041,8 +6056,12 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extra
     extras->resize = nc_socket_udp_resize;
 #if defined( NC_SOCKET_LINUX )
     extras->connect_to = nc_socket_udp_connect;
-    extras->set_filter = request->screens ? nc_socket_udp_set_filter : NULL;
-    extras->fill = request->screens ? nc_socket_udp_fill : NULL;
+    if ( request->screens && nc_socket_udp_set_filter( udp, NULL ) ) {
+        extras->set_filter = nc_socket_udp_set_filter;
+        extras->fill = nc_socket_udp_fill;
+    } else if ( request->screens )
+        NC_LOG( request->log, INFO, "server: the system has no packet filters (error %d): it filters no floods",
+                nc_socket_error() );
 #endif
 
     nc_socket_log_buffers( socket, request->log, request->receive_buffer_bytes, request->send_buffer_bytes );
@@ -9036,10 +9055,10 @@ typedef struct {
     int full;         /* when this update began, three quarters of the socket's buffer were in use */
     int counts;       /* there was an overrun `since` then: from there on, there are */
     int counting;     /* so the datagrams of this batch are counted */
-    int strangers;    /* more than 0: a quarter of the datagrams or more are of unknown addresses */
+    int unknown;      /* more than 0: more than a quarter of the datagrams are of unknown addresses */
     double since;     /* the last judgement, or an update that received all */
     double until;     /* when it is judged whether less may be filtered */
-    double hold;      /* seconds until then; longer after each relapse */
+    int hold;         /* seconds until then; longer after each relapse */
     int eased;        /* less is filtered than was */
     uint64_t session; /* the latest that the filter knows */
     nc_ration_t log;  /* one line a second */
@@ -9588,7 +9607,7 @@ static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, 
     if ( !nc_handshake_is_rationed( arrival ) )
         return NETCODE_DROP_NONE;
 
-    /* Of sequences that are far off, perhaps others', one in an update is opened; they use up the spare only. */
+    /* Far sequences may be forged: only the first packet of an update may use the client's share, later ones the spare. */
     int share = nc_replay_is_near( &slot->replay, arrival->as.packet.sequence ) ? server->work.share : 1;
     int is_full = slot->opened.update == server->base.update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
                   nc_inbox_is_full( &server->memory.inbox, index );
@@ -9927,7 +9946,7 @@ static inline int nc_server_screen( const struct netcode_server_t * server, nc_a
 
 /*  The first look at a datagram, which is in a buffer of the pool or, if that is NC_NONE, the caller's: is it possible,
     and who may have sent it? A whole batch is looked up before the first one is handled: so the processor waits for the
-    memory of many clients at once. */
+    slots of many clients at once. */
 static void nc_server_look_up( struct netcode_server_t * server, struct netcode_datagram_t * datagram, uint32_t buffer,
                                nc_arrival_t * arrival )
 {
@@ -9949,22 +9968,22 @@ static void nc_server_look_up( struct netcode_server_t * server, struct netcode_
 
 /* ---- floods ---- */
 
-#define NC_FLOOD_LONGEST_HOLD 64.0
-
 /* Counts a datagram; of unknown addresses, all ports of an IPv4 address or of an IPv6 /64 as one. */
 static NC_COLD void nc_server_count_flood( struct netcode_server_t * server, const nc_arrival_t * arrival )
 {
     struct netcode_address_t from = *arrival->from;
     int is_looked_up = arrival->reason == NETCODE_DROP_NONE && arrival->data[0] != NETCODE_PACKET_REQUEST;
-    uint32_t index = is_looked_up ? nc_server_match_slot( server, arrival->slot, &from ) : NC_NONE;
+    uint32_t index = is_looked_up
+                         ? nc_server_match_slot( server, arrival->slot, &from )
+                         : nc_server_slot_at( server, &from, nc_handshake_address_hash( &server->handshakes, &from ) );
     if ( index == NC_NONE ) {
         from.port = 0;
         memset( &from.data.ipv6[4], 0, from.type == NETCODE_ADDRESS_IPV6 ? 8 : 0 );
     }
     nc_flooder_t * it = nc_flood_count( &server->flood.filter, &from );
-    if ( it && index != NC_NONE )
+    if ( it && is_looked_up && index != NC_NONE )
         it->near += nc_replay_is_near( &server->memory.slots[index].replay, arrival->as.packet.sequence );
-    server->flood.strangers += index == NC_NONE ? 3 : -1;
+    server->flood.unknown += index == NC_NONE ? 3 : -1;
 }
 
 /* Starts the clock at the first full batch of an update. Its senders are counted during a flood. */
@@ -9979,8 +9998,9 @@ static void nc_server_watch_batch( struct netcode_server_t * server, int count )
     flood->counting = flood->full || flood->counts || flood->filters;
 }
 
-/*  Limits those that have sent too much for `seconds`. If nobody has, and most comes from unknown addresses, the filter is
-    closed to them by a step. `eases`: it opens by a step, and who sends no more too much is limited no more. */
+/*  Limits the addresses that sent too much in the last `seconds`. If there is none and much comes from unknown addresses,
+    those are filtered more, by one level. `eases`: by one level less, and addresses that do not send too much any more are
+    not limited any more. */
 static void nc_server_judge_flood( struct netcode_server_t * server, double seconds, int eases )
 {
     nc_flood_t * flood = &server->flood;
@@ -9989,6 +10009,8 @@ static void nc_server_judge_flood( struct netcode_server_t * server, double seco
     int limited = 0, more = 0;
     uint64_t held;
     for ( nc_flooder_t * it = flood->filter.flooders; it < flood->filter.flooders + NC_FLOODERS; it++ ) {
+        if ( it->count == 0 && !it->limited )
+            continue;
         uint64_t hash = nc_handshake_address_hash( &server->handshakes, &it->address );
         uint32_t index = nc_server_slot_at( server, &it->address, hash );
         nc_slot_t * slot = index == NC_NONE ? NULL : &server->memory.slots[index];
@@ -9997,17 +10019,19 @@ static void nc_server_judge_flood( struct netcode_server_t * server, double seco
             it->limited++;
         else if ( eases && (double) rest * (double) ( 1 << 4 * was ) < most )
             it->limited = 0;
-        if ( slot && it->limited != was )
-            slot->opened.mark = it->limited && (double) it->near >= most;
+        if ( slot ) /* a client that floods by itself is limited as a whole, until the limit ends */
+            slot->opened.mark = it->limited && ( slot->opened.mark || (double) it->near >= most );
         it->newest = slot && !slot->opened.mark ? slot->replay.newest : 0;
         limited += it->limited > 0;
         more += it->limited > was;
         if ( it->limited && nc_ration_allows( &flood->log, server->base.clock.now, &held ) )
-            NC_LOG( &server->base.log, INFO, "server receives more than it can process: it limits what comes from %s",
-                    netcode_address_to_string( &it->address, text ) );
+            NC_LOG( &server->base.log, INFO,
+                    "server receives more than it can process: it limits what comes from %s%s (%llu lines before)",
+                    it->address.port ? "" : "unknown ports of ", netcode_address_to_string( &it->address, text ),
+                    (unsigned long long) held );
     }
 
-    if ( flood->overrun && !more && flood->strangers > 0 && flood->filter.closed < NC_FLOOD_MOST_CLOSED &&
+    if ( flood->overrun && !more && flood->unknown > 0 && flood->filter.closed < NC_FLOOD_MAX_CLOSED &&
          !server->config.stray_callback ) { /* with strays, other servers' clients would be filtered */
         flood->filter.closed++;
         more++;
@@ -10016,14 +10040,13 @@ static void nc_server_judge_flood( struct netcode_server_t * server, double seco
     }
     if ( flood->filter.closed && nc_ration_allows( &flood->log, server->base.clock.now, &held ) )
         NC_LOG( &server->base.log, INFO,
-                "server receives more than it can process: it filters unknown addresses (%d of %d)",
-                flood->filter.closed, (int) NC_FLOOD_MOST_CLOSED );
+                "server receives more than it can process: it filters unknown addresses (level %d; %llu lines before)",
+                flood->filter.closed, (unsigned long long) held );
 
     if ( more && ( flood->eased || !flood->filters ) ) {
-        int again = flood->hold > 0.0 && server->base.clock.now < flood->until + NC_FLOOD_LONGEST_HOLD;
-        flood->hold = !again                                    ? 4.0
-                      : flood->hold < NC_FLOOD_LONGEST_HOLD / 2 ? 2.0 * flood->hold
-                                                                : NC_FLOOD_LONGEST_HOLD;
+        int again = server->base.clock.now < flood->until + NC_FLOOD_MAX_HOLD_SECONDS;
+        flood->hold = again && flood->hold > 0 ? 2 * flood->hold : NC_FLOOD_HOLD_SECONDS;
+        flood->hold = flood->hold < NC_FLOOD_MAX_HOLD_SECONDS ? flood->hold : NC_FLOOD_MAX_HOLD_SECONDS;
     }
     if ( more || eases ) {
         flood->eased = !more;
@@ -10036,6 +10059,7 @@ static void nc_server_judge_flood( struct netcode_server_t * server, double seco
 static void nc_server_set_filter( struct netcode_server_t * server )
 {
     nc_flood_t * flood = &server->flood;
+    uint64_t held;
     nc_flood_clear( &flood->filter );
     flood->session = server->session;
     flood->filter.roaming = server->config.roaming;
@@ -10044,31 +10068,36 @@ static void nc_server_set_filter( struct netcode_server_t * server )
         for ( int k = 0; server->config.roaming && k < NC_PATH_CANDIDATES; k++ )
             nc_flood_add( &flood->filter, &server->memory.paths[i].candidates[k].address );
     }
-    if ( !server->base.extras.set_filter( server->base.socket.context, flood->filters ? &flood->filter : NULL ) )
-        flood->session = 0; /* it is tried again */
+    if ( !server->base.extras.set_filter( server->base.socket.context, flood->filters ? &flood->filter : NULL ) &&
+         nc_ration_allows( &flood->log, server->base.clock.now, &held ) )
+        NC_LOG( &server->base.log, ERROR, "server: the system refuses the filter of a flood (and %llu lines before it)",
+                (unsigned long long) held );
 }
 
-/* At the end of receiving: did more arrive than this update could receive? Then the kernel shall filter it. */
+/* At the end of receiving: did more arrive than this update could receive? If so, the kernel filters it. */
 static void nc_server_watch_update( struct netcode_server_t * server )
 {
     nc_flood_t * flood = &server->flood;
     double now = server->base.clock.now, seconds = now - flood->since;
-    int had = flood->filters, eases = had && now >= flood->until && seconds >= 0.099;
+    int had = flood->filters, eases = had && now >= flood->until && seconds >= nc_seconds( NC_FLOOD_JUDGE_MS );
     flood->overrun =
         flood->full || server->base.backlog || ( server->work.until > 0.0 && netcode_time() >= server->work.until );
     flood->full = 0;
     flood->counts |= flood->overrun;
-    int is_due = eases || ( flood->overrun && seconds >= 0.099 );
+    int is_due = eases || ( flood->overrun && seconds >= nc_seconds( NC_FLOOD_JUDGE_MS ) );
     if ( is_due )
         nc_server_judge_flood( server, seconds, eases );
     if ( is_due ? had || flood->filters : flood->filters && flood->session != server->session )
         nc_server_set_filter( server );
-    if ( !is_due && ( flood->overrun || flood->filters || ( flood->counts && seconds < 0.5 ) ) )
+    double window = flood->filters  ? nc_seconds( NC_FLOOD_FILTER_MS )
+                    : flood->counts ? nc_seconds( NC_FLOOD_PULSE_MS )
+                                    : 0.0;
+    if ( !is_due && ( flood->overrun || seconds < window ) )
         return;
 
     flood->since = now;
     flood->counts = flood->overrun;
-    flood->strangers = 0;
+    flood->unknown = 0;
     for ( int i = 0; i < NC_FLOODERS; i++ )
         flood->filter.flooders[i].count = flood->filter.flooders[i].near = 0;
 }
@@ -10314,6 +10343,9 @@ static void nc_server_reset_memory( struct netcode_server_t * server )
         nc_bits_insert( &memory->free_slots, i );
     nc_handshake_reset( &server->handshakes );
     nc_wheel_reset( &memory->wheel, server->base.clock.now );
+    if ( server->flood.filters )
+        server->base.extras.set_filter( server->base.socket.context, NULL );
+    memset( &server->flood, 0, sizeof( server->flood ) );
 }
 
 /* Frees the old pool, unless the caller still holds packets of it. */
@@ -15150,7 +15182,6 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 #undef NC_STATIC_ASSERT
 #undef NC_ARENA_TOO_MUCH
 #undef NC_BPF
-#undef nc_bpf
 #undef NC_CHECK
 #undef NC_CLOCK_LONGEST_STEP
 #undef NC_COLD
@@ -15158,7 +15189,6 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 #undef NC_ENDPOINT_SET_DEFAULTS
 #undef NC_ENDPOINT_STATS
 #undef NC_ERROR
-#undef NC_FLOOD_LONGEST_HOLD
 #undef NC_INLINE
 #undef NC_LIKE_PRINTF
 #undef NC_LOG

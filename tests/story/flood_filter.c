@@ -97,7 +97,7 @@ static void flood_try( const char * const addresses[FLOOD_PLACES], int closed, i
         by_share[share].spread += ( 1.0 - 1.0 / few ) / few;
     }
     for ( i = 0; i < 32; i++ ) /* beyond it once in a million runs */
-        CHECK_NEAR( by_share[i].received, by_share[i].expected, 5.0 * sqrt( by_share[i].spread ) + 1.0 );
+        CHECK_NEAR( by_share[i].received, by_share[i].expected, 5.0 * sqrt( by_share[i].spread ) + 3.0 );
     for ( i = 0; i < FLOOD_SENDERS; i++ )
         close( handles[i] );
     out.close( out.context );
@@ -107,10 +107,10 @@ TEST( flood_the_kernel_filters_as_its_model )
 {
     static const char * const fours[] = { "127.0.0.1:0", "127.0.0.2:0", "127.0.0.1:0", "127.9.0.1:0" };
     static const char * const sixes[] = { "[::1]:0", "[::1]:0", "[::1]:0", "[::1]:0" };
-    static const uint64_t newest[] = { 0x2fedcbaffff0, 0xfff0, 0x8ffff0, (uint64_t) 3 << 48, 0xfffffff8 };
+    static const uint64_t newest[] = { 0x2fedcbaffff0, 0xfff0, UINT64_MAX - 10, (uint64_t) 3 << 48, 0xfffffff8 };
     if ( !filter_works() )
         SKIP( "no packet filter here" );
-    for ( int closed = -1; closed <= NC_FLOOD_MOST_CLOSED; closed++ ) {
+    for ( int closed = -1; closed <= NC_FLOOD_MAX_CLOSED; closed++ ) {
         flood_try( fours, closed, closed & 1, newest[closed + 1 < 5 ? closed + 1 : 0] );
         if ( real_ipv6() )
             flood_try( sixes, closed, !( closed & 1 ), newest[closed + 1 < 5 ? closed + 1 : 0] );
@@ -124,26 +124,31 @@ TEST( flood_bits_have_a_key )
 {
     static nc_flood_filter_t filter;
     struct netcode_address_t client = address_of( "10.1.2.3:4000" ), other = client;
-    int share[2] = { 0, 0 }, chosen[64], count = 0, i;
+    int shared = 0, chosen[64], count = 0, i;
     nc_flood_clear( &filter );
     nc_flood_add( &filter, &client );
     for ( i = 1; i < 65536 && count < 64; i++ ) {
         other.port = (uint16_t) i;
-        if ( nc_flood_bit( &filter, &other ) == nc_flood_bit( &filter, &client ) )
+        if ( i != 4000 && nc_flood_bit( &filter, &other ) == nc_flood_bit( &filter, &client ) )
             chosen[count++] = i;
     }
+    other.type = NETCODE_ADDRESS_NONE; /* a client in the server's own process has no address: there is no bit for it */
+    nc_flood_clear( &filter );
+    nc_flood_add( &filter, &other );
+    for ( i = 0; i < NC_FLOOD_BITS / 32; i++ )
+        CHECK_EQ( filter.connected[i], 0 );
+    other = client;
     for ( int round = 0; round < 64; round++ ) {
         nc_flood_clear( &filter );
         for ( i = 0; i < count; i++ ) {
             other.port = (uint16_t) chosen[i];
-            share[chosen[i] == 4000] += nc_flood_bit( &filter, &other ) == nc_flood_bit( &filter, &client );
+            shared += nc_flood_bit( &filter, &other ) == nc_flood_bit( &filter, &client );
         }
     }
-    CHECK( share[1] == 0 || share[1] == 64 );
-    CHECK_LE( share[0], 8 ); /* of some 500 pairs, each by a chance of one in 4096 */
+    CHECK_LE( shared, 8 ); /* of some 500 pairs, each by a chance of one in 4096 */
 }
 
-/* Of nine addresses that flood alike, eight keep their entries; one that sends more than a ninth has one in the end. */
+/* Among 250 others that came first, an address that sends a third of all datagrams has an entry in the end. */
 TEST( flood_who_sends_most_has_an_entry )
 {
     static nc_flood_filter_t filter;
@@ -177,7 +182,7 @@ TEST( flood_who_sends_most_has_an_entry )
 /* A server of 16 players, each of whom says something 60 times a second; `count` datagrams of one address in an update. */
 static void deluge_update( int count, int slept, int client )
 {
-    struct fair_setting_t setting = { client ? FAIR_PAYLOADS : FAIR_STRANGERS, 60, 1, 16, 0, 1.0 };
+    struct fair_setting_t setting = { client ? FAIR_PAYLOADS : FAIR_UNKNOWN, 60, 1, 16, 0, 1.0 };
     struct netcode_event_t event;
     for ( int i = client; i < 16; i++ )
         for ( int k = 0; k < 1 + slept; k++ )
@@ -238,7 +243,7 @@ TEST( flood_a_filter_begins_and_ends )
         CHECK( fair.filters );
         for ( ; updates < 2000 && fair.filters; updates++ )
             deluge_update( 0, 0, client );
-        CHECK_LE( updates, 4 * 60 * ( NC_FLOOD_MOST_CLOSED + 1 ) );
+        CHECK_LE( updates, 4 * 60 * ( NC_FLOOD_MAX_CLOSED + 1 ) );
         deluge_close();
     }
 }
@@ -290,7 +295,7 @@ TEST( flood_in_pulses_is_one )
                 fair.peers[k].heard = 0;
         for ( int k = 0; k < 16; k++ )
             fair.peers[k].sent = 0;
-        struct fair_setting_t setting = { FAIR_STRANGERS, 60, 1, 16, i % 6 < 3 ? 170 : 0, 1.0 };
+        struct fair_setting_t setting = { FAIR_UNKNOWN, 60, 1, 16, i % 6 < 3 ? 170 : 0, 1.0 };
         struct fair_result_t result = { 0 };
         fair_tick( &setting, (uint64_t) i + 1, 1, &result, &heard );
     }
@@ -315,21 +320,24 @@ TEST( flood_relapses_are_held_longer )
     deluge_close();
 }
 
+static int deluge_refused;
+
 static int deluge_refuse( void * context, const nc_flood_filter_t * filter )
 {
     (void) context;
     (void) filter;
+    deluge_refused++;
     return 0;
 }
 
-/* How long a filter is held; who floods still is limited as before; a moment is no window; what the system refuses is tried again. */
+/* How long a filter is held; who floods still is limited as before; a moment is no window; what the system refuses is not tried in each update. */
 TEST( flood_judgements )
 {
     deluge_open();
     nc_flood_t * flood = &fair.server->flood;
     struct netcode_address_t at = address_of( "10.77.0.1:0" );
     for ( int i = 0; i < 8; i++ ) {
-        flood->overrun = flood->strangers = 1;
+        flood->overrun = flood->unknown = 1;
         nc_server_judge_flood( fair.server, 0.1, 0 );
         CHECK_EQ( flood->filter.closed, 1 );
         CHECK_EQ( (int) flood->hold, i < 4 ? 4 << i : 64 );
@@ -338,7 +346,7 @@ TEST( flood_judgements )
         CHECK_EQ( flood->filter.closed, 0 );
     }
     flood->until = fair.server->base.clock.now - 100.0;
-    flood->overrun = flood->strangers = 1;
+    flood->overrun = flood->unknown = 1;
     nc_server_judge_flood( fair.server, 0.1, 0 );
     CHECK_EQ( (int) flood->hold, 4 );
 
@@ -351,9 +359,62 @@ TEST( flood_judgements )
     nc_server_watch_update( fair.server );
     CHECK_EQ( flood->until == flood->since, 1 );
     fair.server->base.extras.set_filter = deluge_refuse;
-    flood->session = fair.server->session;
+    deluge_refused = 0;
     nc_server_set_filter( fair.server );
-    CHECK_EQ( flood->session, 0 );
+    flood->until = fair.server->base.clock.now + 10.0;
+    for ( int i = 0; i < 3; i++ )
+        nc_server_watch_update( fair.server );
+    CHECK_EQ( deluge_refused, 1 );
+    deluge_close();
+}
+
+/* Others used its address before, until only one of 256 passes; the packets near its newest sequence pass no more once they are too many. */
+TEST( flood_a_client_whose_address_was_forged_floods_itself )
+{
+    deluge_open();
+    nc_flood_t * flood = &fair.server->flood;
+    nc_flooder_t * it = nc_flood_count( &flood->filter, &fair.peers[0].address );
+    uint64_t hash = nc_handshake_address_hash( &fair.server->handshakes, &fair.peers[0].address );
+    nc_slot_t * slot = &fair.server->memory.slots[nc_server_slot_at( fair.server, &fair.peers[0].address, hash )];
+    flood->overrun = 1;
+    for ( int i = 0; i < 6; i++ ) {
+        it->count = 1000;
+        it->near = i < 3 ? 6 : 900;
+        nc_server_judge_flood( fair.server, 0.1, 0 );
+        CHECK_EQ( it->limited, i == 0 ? 1 : 2 );
+        CHECK_EQ( it->newest, i < 3 ? slot->replay.newest : 0 );
+    }
+    flood->overrun = it->near = it->count = 0;
+    nc_server_judge_flood( fair.server, 0.1, 1 );
+    CHECK_EQ( slot->opened.mark, 0 );
+    deluge_close();
+}
+
+/* However long there has been a filter against others: a new flood is limited within 0.2 s. */
+TEST( flood_a_second_one_is_limited_as_soon )
+{
+    int i;
+    deluge_open();
+    fair.server->flood.filters = fair.server->flood.filter.closed = 1;
+    fair.server->flood.until = fair.time + 64.0;
+    for ( i = 0; i < 40 * 60; i++ )
+        deluge_update( 0, 0, 1 );
+    for ( i = 0; i < 60 && fair.server->flood.filters < 2; i++ )
+        deluge_update( 2000, 0, 1 );
+    CHECK_LE( i, 12 );
+    deluge_close();
+}
+
+/* A server that is started again knows of no flood, and the system filters none. */
+TEST( flood_a_filter_ends_with_its_server )
+{
+    deluge_open();
+    for ( int i = 0; i < 30; i++ )
+        deluge_update( 2000, 0, 0 );
+    CHECK( fair.filters && fair.server->flood.filters );
+    netcode_server_stop( fair.server );
+    netcode_server_start( fair.server, 16 );
+    CHECK( !fair.filters && !fair.server->flood.filters && !fair.server->flood.filter.closed );
     deluge_close();
 }
 
@@ -388,12 +449,10 @@ TEST( flood_servers_with_strays_stay_open )
         deluge_open();
         fair.server->config.stray_callback = kind == 1 ? flood_stray : NULL;
         fair.server->flood.overrun = 1;
-        fair.server->flood.strangers = 1000;
+        fair.server->flood.unknown = 1000;
         for ( int i = 1; i < 8; i++ ) {
             nc_server_judge_flood( fair.server, 0.1, 0 );
-            CHECK_EQ( fair.server->flood.filter.closed, kind                       ? 0
-                                                        : i < NC_FLOOD_MOST_CLOSED ? i
-                                                                                   : NC_FLOOD_MOST_CLOSED );
+            CHECK_EQ( fair.server->flood.filter.closed, kind ? 0 : i < NC_FLOOD_MAX_CLOSED ? i : NC_FLOOD_MAX_CLOSED );
         }
         deluge_close();
     }
@@ -403,10 +462,11 @@ TEST( flood_servers_with_strays_stay_open )
 TEST( threat_83_junk_of_any_kind_takes_nothing_from_players )
 {
     static const struct fair_setting_t settings[] = {
-        { FAIR_JUNK, 60, 1, 64, 170, 0.5 },     { FAIR_RESPONSES, 20, 1, 64, 170, 0.5 },
-        { FAIR_REQUESTS, 60, 1, 64, 170, 0.5 }, { FAIR_STRANGERS, 20, 1, 16, 170, 0.5 },
-        { FAIR_ONE_NAT, 60, 1, 64, 170, 0.5 },  { FAIR_FORGED, 60, 1, 16, 22, 1.0 },
-        { FAIR_FORGED, 60, 1, 64, 7, 0.5 },     { FAIR_FORGED, 20, 1, 16, 170, 0.5 },
+        { FAIR_JUNK, 60, 1, 64, 170, 0.5 },         { FAIR_RESPONSES, 20, 1, 64, 170, 0.5 },
+        { FAIR_REQUESTS, 60, 1, 64, 170, 0.5 },     { FAIR_UNKNOWN, 20, 1, 16, 170, 0.5 },
+        { FAIR_ONE_NAT, 60, 1, 64, 170, 0.5 },      { FAIR_FORGED, 60, 1, 16, 22, 1.0 },
+        { FAIR_FORGED, 60, 1, 64, 7, 0.5 },         { FAIR_FORGED, 20, 1, 16, 170, 0.5 },
+        { FAIR_OWN_REQUESTS, 20, 1, 16, 170, 0.5 },
     };
     fair.receive_seconds = 1e-9;
     for ( size_t i = 0; i < 2 * sizeof( settings ) / sizeof( settings[0] ); i++ ) {
@@ -415,7 +475,7 @@ TEST( threat_83_junk_of_any_kind_takes_nothing_from_players )
         fair_buffer = i % 2 ? FAIR_BUFFER : FAIR_BUFFER_USUAL;
         REQUIRE( fair_run( setting, &result ) );
         if ( !CHECK_GE( result.heard * 1000.0, 990 ) || !CHECK_GE( result.heard_least * 1000.0, 970 ) ||
-             !CHECK( setting->attack != FAIR_FORGED || result.victim >= 0.9 ) )
+             !CHECK( !fair_attacks[setting->attack].victim || result.victim >= 0.9 ) )
             printf( "    %s, %d Mbit/s: heard %.1f %%, the victim %.1f %%\n", fair_attacks[setting->attack].name,
                     setting->megabits, 100.0 * result.heard, 100.0 * result.victim );
     }
@@ -559,12 +619,12 @@ TEST( flood_counts_no_errors )
         datagram->bytes = 43;
         datagram->data[0] = 0x65;
         nc_server_handle_batch( server, datagram, server->base.batch, 1 );
-        CHECK_EQ( server->flood.strangers, status == NETCODE_DATAGRAM_OK ? 3 : 0 );
+        CHECK_EQ( server->flood.unknown, status == NETCODE_DATAGRAM_OK ? 3 : 0 );
     }
     uint8_t data[43] = { 0x65 };
     struct netcode_address_t from = address_of( "10.9.9.9:4000" );
     netcode_server_process_packet( server, &from, data, 43 );
-    CHECK_EQ( server->flood.strangers, 3 );
+    CHECK_EQ( server->flood.unknown, 3 );
     live_close();
 }
 
@@ -582,8 +642,9 @@ TEST( flood_a_full_buffer_is_noticed )
     for ( int i = 0; i < 60; i++ )
         raw_send( &unknown, noise, sizeof( noise ) );
     CHECK( server->base.extras.fill( server->base.socket.context ) > 0.1 );
+    nc_server_watch_batch( server, NC_RECEIVE_BATCH );
+    CHECK_EQ( server->flood.full, 0 );
     live_update();
-    CHECK_EQ( server->flood.overrun, 0 );
     for ( int i = 0; i < 240; i++ )
         raw_send( &unknown, noise, sizeof( noise ) );
     CHECK( server->base.extras.fill( server->base.socket.context ) > 0.75 );
@@ -659,16 +720,16 @@ TEST( threat_60_a_client_that_floods_is_throttled )
     live_open_with( players );
     live_connect( &flooder, 100 );
     for ( i = 0; i < 10; i++ ) {
-        live_tick( players, &flooder, 1, 1500, 1 );
+        live_tick( players, &flooder, 1, 500, 1 );
         real_drain( live.r.server, LIVE_PLAYERS );
     }
     for ( i = 0; i < 40; i++ ) {
-        heard += live_tick( players, &flooder, 1, 600, 1 );
+        heard += live_tick( players, &flooder, 1, 500, 1 );
         flooded += real_drain( live.r.server, LIVE_PLAYERS );
     }
     CHECK_EQ( heard, 40 * LIVE_PLAYERS );
-    CHECK_GE( flooded, 40 * 600 / 16 / 2 );
-    CHECK_LE( flooded, 40 * 600 / 16 * 2 );
+    CHECK_GE( flooded, 40 * 500 / 16 / 2 );
+    CHECK_LE( flooded, 40 * 500 / 16 * 2 );
     memset( &at, 0, sizeof( at ) );
     REQUIRE( getsockname( flooder.handle, (struct sockaddr *) &self, &length ) == 0 );
     at = address_of( "127.0.0.1:0" );

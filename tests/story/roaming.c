@@ -1474,7 +1474,7 @@ TEST( corners_a_flood_while_a_client_moves )
         world_step( w );
         w->servers[0]->base.extras.set_filter = roam_set_filter;
         flood->overrun = 1;
-        flood->strangers = 1000;
+        flood->unknown = 1000;
         nc_server_judge_flood( w->servers[0], 0.1, 0 );
         nc_server_set_filter( w->servers[0] );
         CHECK_EQ( roam_knows( flood, &from ), 1 );
