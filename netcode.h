@@ -1063,7 +1063,6 @@ struct netcode_client_config_t {
     /* This library's additions. Zero is the default everywhere, but of next_server_seconds. */
     /* the network is this socket; the client closes it when it is destroyed */
     const struct netcode_socket_t * socket;
-    uint64_t ( *unix_time )( void * context ); /* a server's: seconds since 1970; NULL: the system's clock */
     /*  receives one line without its newline, valid during the call, of the levels that netcode_log_level enables (by
         default errors only); NULL: the process-wide printf hook */
     void ( *log_callback )( void * context, int level, const char * text );
@@ -1106,16 +1105,12 @@ struct netcode_server_config_t {
 
     /* This library's additions. Zero is the default everywhere. */
     const struct netcode_socket_t * socket;
-    uint64_t ( *unix_time )( void * context );
+    uint64_t ( *unix_time )( void * context ); /* seconds since 1970; NULL: the system's clock */
     void ( *log_callback )( void * context, int level, const char * text );
     void ( *drop_callback )( void * context, int reason, const struct netcode_address_t * from, int bytes );
     int sequence_base;
-    int packet_pool_buffers; /* max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) */
-    int packet_quota;        /* received packets of one client that may be queued; 256 */
-    /*  0: the work of one update is limited by the time since the last one: see 9 in the manual. More: so many work
-        units an update: 1 for a datagram, 2 more for a connection request, 3 for a decryption, 15 for each private key
-        that a connect token is tried with, 16 for a client that connects or disconnects */
-    int update_budget;
+    int packet_pool_buffers;  /* max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) */
+    int packet_quota;         /* received packets of one client that may be queued; 256 */
     int batch_sends;          /* 1: packets are sent at update, at netcode_server_flush, or when 64 are waiting */
     int receive_buffer_bytes; /* 4 MiB, or 4 KiB a slot where that is more */
     int send_buffer_bytes;    /* the same */
@@ -6514,10 +6509,8 @@ typedef struct {
 #define NC_ENDPOINT_SET_DEFAULTS( config )                                                               \
     do {                                                                                                 \
         ( config )->packet_quota = nc_config_limit( ( config )->packet_quota );                          \
-        ( config )->update_budget = nc_config_limit( ( config )->update_budget );                        \
         ( config )->receive_buffer_bytes = nc_endpoint_buffer_bytes( ( config )->receive_buffer_bytes ); \
         ( config )->send_buffer_bytes = nc_endpoint_buffer_bytes( ( config )->send_buffer_bytes );       \
-        ( config )->unix_time = ( config )->unix_time ? ( config )->unix_time : nc_unix_default;         \
     } while ( 0 )
 
 static int nc_endpoint_buffer_bytes( int wanted )
@@ -7653,8 +7646,7 @@ static void nc_client_set_defaults( struct netcode_client_config_t * config )
         config->packet_pool_buffers = NC_CLIENT_POOL;
     if ( config->packet_quota <= 0 )
         config->packet_quota = config->packet_pool_buffers;
-    if ( config->update_budget <= 0 )
-        config->update_budget = NC_CLIENT_BUDGET;
+    config->update_budget = config->update_budget > 0 ? nc_config_limit( config->update_budget ) : NC_CLIENT_BUDGET;
 }
 
 static void nc_client_init( struct netcode_client_t * client, const struct netcode_client_config_t * config,
@@ -8584,12 +8576,6 @@ static inline int nc_handshake_is_rationed( const nc_arrival_t * arrival )
     return arrival->buffer != NC_NONE;
 }
 
-/* Work that has its own ration is charged only if the application has set update_budget. */
-static inline int nc_handshake_price( const nc_handshakes_t * handshakes, int cost )
-{
-    return handshakes->config->update_budget > 0 ? cost : 0;
-}
-
 /*  ---- replies to clients without a slot: each smaller than the packet that it replies to. Decision 8 ----
 Their sequences are 63 random bits in the upper half, drawn for each reply: so two copies of a server that was forked
 after its start do not use one nonce twice. Decision 1 */
@@ -8699,7 +8685,7 @@ static int nc_handshake_open_token( nc_handshakes_t * handshakes, nc_handshake_r
 
     for ( i = 0; i < handshakes->private_key_count && !opened; i++ ) {
         how.key = handshakes->private_keys[i];
-        arrival->cost += NC_COST_REQUEST;
+        handshakes->token_units -= nc_handshake_is_rationed( arrival ) ? NC_COST_REQUEST : 0;
         opened = nc_token_open_private( plain, it->request.sealed_private, &how );
         it->key_index = (uint32_t) i;
     }
@@ -8786,9 +8772,6 @@ static int nc_handshake_read_request( nc_handshakes_t * handshakes, nc_handshake
         return reason;
 
     reason = nc_handshake_open_token( handshakes, it, arrival );
-    int keys = arrival->cost - NC_COST_LARGE;
-    handshakes->token_units -= nc_handshake_is_rationed( arrival ) ? keys : 0;
-    arrival->cost = NC_COST_LARGE + nc_handshake_price( handshakes, keys );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
 
@@ -9616,7 +9599,6 @@ static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, 
         slot->replay.unopened = (uint16_t) ( slot->replay.unopened + ( slot->replay.unopened < UINT16_MAX ) );
         return is_full ? NETCODE_DROP_QUEUE_FULL : NETCODE_DROP_OVER_SHARE;
     }
-    arrival->cost += nc_handshake_price( &server->handshakes, NC_COST_OPEN );
     return NETCODE_DROP_NONE;
 }
 
@@ -9693,7 +9675,6 @@ static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index,
         return 0;
     }
     server->trials++;
-    arrival->cost += nc_handshake_price( &server->handshakes, NC_COST_OPEN );
     if ( !nc_packet_open( &arrival->as.packet, arrival->data, NULL, &context ) )
         return 0;
     slot->opened = opened; /* nc_server_read counts it */
@@ -9991,7 +9972,7 @@ static void nc_server_watch_batch( struct netcode_server_t * server, int count )
 {
     nc_flood_t * flood = &server->flood;
     nc_work_t * work = &server->work;
-    if ( server->config.update_budget <= 0 && count >= NC_RECEIVE_BATCH && work->until == 0.0 ) {
+    if ( count >= NC_RECEIVE_BATCH && work->until == 0.0 ) {
         work->until = netcode_time() + work->scale * ( 1e-6 * (double) NC_SERVER_RECEIVE_US );
         flood->full = server->base.extras.fill && server->base.extras.fill( server->base.socket.context ) >= 0.75;
     }
@@ -10148,13 +10129,6 @@ static int nc_server_part( const struct netcode_server_t * server, int base, int
     return (int) ( server->work.scale * (double) ( base + ( further > 0 ? further * per_slot : 0 ) ) );
 }
 
-/* The work units of one update in total. Decision 6 */
-static int nc_server_budget( const struct netcode_server_t * server )
-{
-    return server->config.update_budget > 0 ? server->config.update_budget
-                                            : nc_server_part( server, NC_SERVER_BUDGET, NC_SERVER_BUDGET_PER_SLOT );
-}
-
 /*  Sets the work units of this update by the time since the last one, so that a server at 20 Hz handles as much in a
     second as one at 60 Hz. Decision 6 */
 static void nc_server_plan_work( struct netcode_server_t * server )
@@ -10163,7 +10137,7 @@ static void nc_server_plan_work( struct netcode_server_t * server )
     double scale = ( server->base.clock.now - server->work_time ) * 60.0;
     server->work_time = server->base.clock.now;
     work->scale = scale < 1.0 ? 1.0 : scale < (double) NC_SERVER_MOST_SCALE ? scale : (double) NC_SERVER_MOST_SCALE;
-    work->units = nc_server_budget( server );
+    work->units = nc_server_part( server, NC_SERVER_BUDGET, NC_SERVER_BUDGET_PER_SLOT );
     work->until = 0.0;
     server->handshakes.token_units = nc_server_part( server, NC_SERVER_TOKENS, 1 );
 
@@ -10187,14 +10161,11 @@ static void nc_server_receive( struct netcode_server_t * server )
     const nc_inbox_t * inbox = &server->memory.inbox;
     nc_work_t * work = &server->work;
     int waits = nc_inbox_is_read( inbox );
-    int exact = server->config.update_budget > 0, count = 1;
-    int is_udp = server->base.is_udp; /* other sockets' runs must repeat exactly: no real time */
+    int count = 1, is_udp = server->base.is_udp; /* other sockets' runs must repeat exactly: no real time */
 
     while ( work->units > 0 || nc_server_has_time( work ) ) {
         uint32_t want = work->units > 0 ? (uint32_t) work->units : (uint32_t) NC_RECEIVE_BATCH;
         uint32_t room = waits ? nc_inbox_capacity_left( inbox ) : (uint32_t) NC_RECEIVE_BATCH;
-        if ( exact ) /* within the budget, whatever arrives */
-            want = ( want + NC_COST_REQUEST ) / ( NC_COST_REQUEST + NC_COST_CHEAP );
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
         if ( want > room && ( want = room ) == 0 )
@@ -10609,6 +10580,12 @@ static int nc_server_add_public_addresses( struct netcode_server_t * server )
     return NETCODE_SERVER_CREATE_ERROR_NONE;
 }
 
+static void nc_server_set_defaults( struct netcode_server_config_t * config )
+{
+    NC_ENDPOINT_SET_DEFAULTS( config );
+    config->unix_time = config->unix_time ? config->unix_time : nc_unix_default;
+}
+
 static void nc_server_init( struct netcode_server_t * server, const struct netcode_server_config_t * config,
                             const nc_endpoint_setup_t * setup, double time )
 {
@@ -10617,7 +10594,7 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     nc_endpoint_init( &server->base, setup, time );
 
     server->config = *config;
-    NC_ENDPOINT_SET_DEFAULTS( &server->config );
+    nc_server_set_defaults( &server->config );
     server->sizes_buffers = server->config.receive_buffer_bytes == NC_SOCKET_BUFFER_BYTES &&
                             server->config.send_buffer_bytes == NC_SOCKET_BUFFER_BYTES;
 
@@ -10689,7 +10666,7 @@ NETCODE_API void netcode_default_server_config( struct netcode_server_config_t *
     memset( config, 0, sizeof( *config ) );
     config->allocate_function = nc_allocator_malloc;
     config->free_function = nc_allocator_free;
-    NC_ENDPOINT_SET_DEFAULTS( config );
+    nc_server_set_defaults( config );
 }
 
 NETCODE_API struct netcode_server_t * netcode_server_create( const char * address,

@@ -617,8 +617,6 @@ static void world_open( struct world_t * world )
     config.allocate_function = allocate;
     config.free_function = release;
     config.socket = &socket;
-    if ( world->room )
-        config.update_budget = 1 << 30;
     world->time = 1000.0;
     world->server = netcode_server_create( server_text, &config, world->time );
     if ( !world->server )

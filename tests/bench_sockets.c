@@ -1399,7 +1399,6 @@ static void open_worlds( void )
     world_open( &plain_batched, &build_plain, CLIENTS, &config );
     world_connect( &plain_batched );
     netcode_default_server_config( &config );
-    config.update_budget = 1 << 20;
     config.kernel_filter = -1;
     world_open( &unfiltered, &build_full, KNOWN, &config );
     world_connect( &unfiltered );

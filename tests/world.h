@@ -561,7 +561,6 @@ static struct world_t * world_new( int net )
     w->client_config.free_function = allocator_free;
     w->client_config.state_change_callback = world_change_callback;
     w->client_config.send_loopback_packet_callback = world_loopback_callback;
-    w->client_config.unix_time = world_unix_callback;
     w->client_config.log_callback = world_log_callback;
     w->client_config.drop_callback = world_drop_callback;
     return w;

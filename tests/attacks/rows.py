@@ -164,7 +164,7 @@ row(42, "NB", "a flood while updating: p99.9 of an update below 2 ms of thread t
     ["threat_42_updates_are_bounded_under_a_flood", "decision_6_one_update_spends_its_budget_and_returns"],
     ["row_42", "decision_06_server_budget"], ["make bench-sockets"], star=True)
 row(43, "OFF", "an IPv4 flood against IPv6 players of a dual-stack server", "r",
-    ["real_dual_stack_serves_both_in_turn", "defence_6_both_sockets_are_served_in_turn", "socket_dual_serves_both_in_turn"],
+    ["socket_dual_serves_both_in_turn"],
     ["row_43", "decision_06_served_in_turn"])
 row(44, "OFF", "what each kind of junk costs", "d",
     ["threat_44_what_each_kind_of_junk_costs", "decision_7_what_needs_no_cryptography_is_refused_before_any",
@@ -237,7 +237,8 @@ row(60, "MC", "one connected client floods a server that ticks at 20 or 60 Hz", 
     ["row_60", "row_60_system"], ["make fairness"])
 row(61, "OFF", "junk requests at 13 to 170 Mbit/s, 1, 2 and 4 private keys", "d",
     ["threat_61_the_players_are_heard_beside_junk_requests", "threat_61_forged_responses_cost_one_handshake_only",
-     "threat_61_unknown_addresses_that_flood_are_filtered", "drop_REQUEST_NOT_OPENED"],
+     "threat_61_unknown_addresses_that_flood_are_filtered", "drop_REQUEST_NOT_OPENED",
+     "decision_6_one_update_spends_its_budget_and_returns"],
     ["row_61", "row_61_scale", "row_61_responses", "row_61_system"], ["make fairness"])
 row(62, "OFF", "one forged ICMP: fragmentation needed, 552 bytes", "r",
     ["linux_forged_icmp_fragments_nothing", "linux_sends_past_a_closed_port"],

@@ -1845,7 +1845,6 @@ static void session_other_creates( uint8_t which )
     if ( which & 16 ) {
         client.allocate_function = NULL;
         client.free_function = NULL;
-        client.unix_time = NULL;
         server.unix_time = NULL;
         server.sequence_base = NETCODE_SEQUENCE_BASE_ZERO;
     }
@@ -2103,7 +2102,7 @@ static void session_configure( uint8_t head )
     memcpy( server->private_key, session_keys[0], NETCODE_KEY_BYTES );
     server->allocate_function = client->allocate_function = session_allocate;
     server->free_function = client->free_function = session_release;
-    server->unix_time = client->unix_time = session_unix_callback;
+    server->unix_time = session_unix_callback;
     server->log_callback = client->log_callback = session_log;
     server->drop_callback = client->drop_callback = a & 32 ? session_drop : NULL;
     server->send_loopback_packet_callback = client->send_loopback_packet_callback = a & 64 ? NULL : session_on_loopback;
@@ -2125,7 +2124,7 @@ static void session_configure( uint8_t head )
     server->packet_pool_buffers = 2 * s.slots + ( c >> 3 & 7 );
     server->packet_quota = c & 64 ? 2 : 0;
     server->max_connect_token_lifetime = c & 128 ? 35 : 0;
-    server->update_budget = client->update_budget = budgets[d & 3];
+    client->update_budget = budgets[d & 3];
     client->packet_pool_buffers = d & 4 ? 2 : 6;
     client->packet_quota = d & 8 ? 1 : 0;
     s.admit = d >> 4 & 3;

@@ -164,7 +164,7 @@ static void sim_act_junk( int count )
 /* A flood at full speed: it is there at once. */
 static void sim_act_flood( void )
 {
-    int count = sim_between( 200, 2500 ), to = sim_any_server(), from = sim_any_address();
+    int count = sim_between( 1000, SIM_SERVER_INBOX ), to = sim_any_server(), from = sim_any_address();
     const struct sim_seen_t * seen = sim_any_seen();
     int kind = sim_below( 4 ), bytes;
     for ( ; count > 0; count-- ) {

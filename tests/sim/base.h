@@ -77,7 +77,7 @@ enum { SIM_SERVERS = 4, SIM_CLIENTS = 12, SIM_PUPPETS = 10 };
     X( GOT_KEEP_ALIVE ) X( GOT_PAYLOAD ) X( GOT_DISCONNECT ) X( GOT_REPLAYED ) X( GOT_REFLECTED ) X( GOT_FORGED )     \
     X( GOT_JUNK ) X( GOT_EMPTY ) X( GOT_OVERSIZED ) X( GOT_OWN_REQUEST ) X( GOT_OWN_RESPONSE ) X( GOT_OWN_OTHER )     \
     X( GOT_STOLEN )
-#define SIM_SERVER_STATES( X ) X( absent ) X( stopped ) X( empty ) X( some ) X( full ) X( backlog )
+#define SIM_SERVER_STATES( X ) X( absent ) X( stopped ) X( empty ) X( some ) X( full )
 /* clang-format on */
 
 enum {

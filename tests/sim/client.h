@@ -34,7 +34,6 @@ static void sim_client_configure( struct sim_client_t * c, struct netcode_client
     config->free_function = sim_release;
     config->callback_context = c;
     config->state_change_callback = sim_on_state;
-    config->unix_time = sim_on_client_unix;
     config->sequence_base = net.is_zero ? NETCODE_SEQUENCE_BASE_ZERO : NETCODE_SEQUENCE_BASE_RANDOM;
     config->packet_pool_buffers = 16 << sim_below( 2 );
     config->update_budget = budgets[sim_below( 4 )];

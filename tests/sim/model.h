@@ -265,12 +265,6 @@ static uint64_t sim_on_server_unix( void * context )
     return now;
 }
 
-static uint64_t sim_on_client_unix( void * context )
-{
-    const struct sim_client_t * c = (const struct sim_client_t *) context;
-    return (uint64_t) ( (int64_t) sim_unix() + c->clock.unix_skew );
-}
-
 /* ---- whose key is it, when the ledger has found it used twice? ---- */
 
 static void sim_explain_token( const struct sim_token_t * token, int to_server )

@@ -257,8 +257,6 @@ static int sim_server_state( const struct sim_server_t * s )
         return SIM_SERVER_absent;
     if ( !s->server->running )
         return SIM_SERVER_stopped;
-    if ( s->server->base.backlog )
-        return SIM_SERVER_backlog;
     if ( s->server->active.count == 0 )
         return SIM_SERVER_empty;
     return s->server->active.count == s->server->memory.slot_count ? SIM_SERVER_full : SIM_SERVER_some;

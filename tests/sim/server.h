@@ -37,7 +37,6 @@ static void sim_server_end( struct sim_server_t * s )
 
 static void sim_server_configure( struct sim_server_t * s )
 {
-    static const int budgets[] = { 0, 0, 64, 200, 512 };
     static const int pending[] = { 0, 8, 16, 64 };
     static const int consumed[] = { 0, 32, 128 };
     static const int pools[] = { 0, 16, 40 };
@@ -55,7 +54,6 @@ static void sim_server_configure( struct sim_server_t * s )
     config->replace_existing_clients = sim_below( 2 );
     config->batch_sends = sim_below( 2 );
     config->roaming = sim_below( 2 );
-    config->update_budget = budgets[sim_below( 5 )];
     config->pending_handshakes = pending[sim_below( 4 )];
     config->consumed_tokens = consumed[sim_below( 3 )];
     config->packet_pool_buffers = pools[sim_below( 3 )];

@@ -220,7 +220,7 @@ static int one_life( int where, int number, int of_server )
     w->server_config.drop_callback = w->client_config.drop_callback = back_drop;
     w->server_config.send_loopback_packet_callback = w->client_config.send_loopback_packet_callback = back_loopback;
     w->server_config.log_callback = w->client_config.log_callback = back_log;
-    w->server_config.unix_time = w->client_config.unix_time = back_unix;
+    w->server_config.unix_time = back_unix;
     world_add_server( w, 4 );
     world_add_client( w );
     world_add_client( w );

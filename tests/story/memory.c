@@ -481,7 +481,6 @@ TEST( what_has_nowhere_to_go_waits_in_the_socket )
     struct world_t * w = world_new( CLEAN );
     static struct puppet_t p[SLOTS];
     int i, k, count = 0;
-    w->server_config.update_budget = 1000000;
     world_add_server( w, SLOTS );
     for ( i = 0; i < SLOTS; i++ ) {
         puppet_make( &p[i], w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );

@@ -26,7 +26,6 @@ static const struct {
                               EDGE_FIELD( server, sequence_base ),
                               EDGE_FIELD( server, packet_pool_buffers ),
                               EDGE_FIELD( server, packet_quota ),
-                              EDGE_FIELD( server, update_budget ),
                               EDGE_FIELD( server, batch_sends ),
                               EDGE_FIELD( server, receive_buffer_bytes ),
                               EDGE_FIELD( server, send_buffer_bytes ),

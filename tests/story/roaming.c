@@ -1616,7 +1616,6 @@ TEST( corners_trials_have_a_share )
         struct world_t * w = world_new( CLEAN );
         struct puppet_t p[4];
         w->server_config.roaming = 1;
-        w->server_config.update_budget = 100000;
         world_add_server( w, 4 );
         for ( i = 0; i < 4; i++ ) {
             char text[64];

@@ -287,56 +287,6 @@ TEST( real_empty_and_oversized_datagrams )
     real_close( &r );
 }
 
-/* Threat 43: junk that pours in by IPv4 does not keep the IPv6 player waiting: both sockets are served in turn. */
-TEST( real_dual_stack_serves_both_in_turn )
-{
-    struct real_t r;
-    struct netcode_server_config_t config;
-    struct netcode_address_t a;
-    struct sockaddr_in to;
-    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], data[64] = { 0x65 };
-    int raw, i, bytes;
-    uint8_t * packet = NULL;
-    if ( !real_ipv6() )
-        SKIP( "no ::1 here" );
-    memset( &r, 0, sizeof( r ) );
-    netcode_default_server_config( &config );
-    config.protocol_id = WORLD_PROTOCOL;
-    memcpy( config.private_key, world_key, NETCODE_KEY_BYTES );
-    config.bind_address = "127.0.0.1:0";
-    config.bind_address2 = "[::1]:0";
-    config.update_budget = 64;
-    r.server = netcode_server_create_dual( "127.0.0.1:0", "[::1]:0", &config, real_time() );
-    REQUIRE( r.server != NULL );
-    netcode_server_start( r.server, 4 );
-    a = address_of( "[::1]:1" );
-    a.port = netcode_server_get_port( r.server );
-    netcode_address_to_string( &a, r.address[1] );
-    a = address_of( "127.0.0.1:1" );
-    a.port = netcode_server_get_port( r.server );
-    netcode_address_to_string( &a, r.address[0] );
-    real_client( &r, "[::1]:0", NULL );
-    real_token( r.address[1], 1, token );
-    netcode_client_connect( r.client, token );
-    if ( !CHECK( real_until( &r, NETCODE_CLIENT_STATE_CONNECTED ) ) ) {
-        real_close( &r ); /* the two sockets of port 0 may have got two ports: then IPv6 can not be named by one */
-        return;
-    }
-    raw = real_raw( r.address[0], &to );
-    for ( i = 0; i < 2000; i++ )
-        (void) sendto( raw, data, 64, 0, (struct sockaddr *) &to, sizeof( to ) );
-    netcode_client_send_packet( r.client, data, 64 );
-    for ( i = 0; i < 6 && !packet; i++ ) {
-        netcode_server_update( r.server, real_time() );
-        packet = netcode_server_receive_packet( r.server, 0, &bytes, NULL );
-    }
-    CHECK( packet != NULL );
-    if ( packet )
-        netcode_server_free_packet( r.server, packet );
-    close( raw );
-    real_close( &r );
-}
-
 /* Threat 55: where file descriptor 0 is free, it becomes the socket, and works. */
 TEST( real_file_descriptor_0 )
 {
@@ -598,7 +548,6 @@ TEST( corners_a_socket_that_sends_nothing_and_boasts )
     socket.receive = boasting_receive;
     netcode_default_client_config( &config );
     config.socket = &socket;
-    config.unix_time = NULL;
     r.create = (uint64_t) time( NULL );
     r.expire = r.create + 300;
     client = netcode_client_create( "10.1.0.1:50000", &config, 0.0 );

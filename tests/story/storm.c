@@ -649,7 +649,7 @@ static void storm_begin( void )
     w->server_config.drop_callback = w->client_config.drop_callback = storm_drop;
     w->server_config.send_loopback_packet_callback = w->client_config.send_loopback_packet_callback = storm_loopback;
     w->server_config.log_callback = w->client_config.log_callback = storm_log;
-    w->server_config.unix_time = w->client_config.unix_time = storm_unix;
+    w->server_config.unix_time = storm_unix;
     w->server_config.admit_callback = storm_admit;
     w->server_config.allocator_context = &storm.memory;
     w->server_config.batch_sends = test_random_below( 2 );

@@ -175,7 +175,6 @@ static void stage_server_config( struct netcode_server_config_t * config, int wh
     config->log_callback = stage_log;
     config->batch_sends = stage.story->batch;
     config->packet_pool_buffers = 16;
-    config->update_budget = 256; /* enough, and what fails for long fails so often at each update */
     config->pending_handshakes = config->consumed_tokens = 16;
     config->share_port = stage.story->share;
     config->kernel_filter = stage.story->share - 1;
