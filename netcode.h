@@ -922,7 +922,6 @@
     X( SEQUENCE_TOO_OLD, "the sequence is older than the replay window or than the connection" )                          \
     X( SEQUENCE_TOO_FAR_AHEAD, "the sequence is more than 2^32 ahead of the newest one" )                                 \
     X( AUTHENTICATION_FAILED, "the packet was not sealed with this connection's key, or was changed in transit" )         \
-    X( BAD_CLIENT_INDEX, "not used any more: a keep-alive that names an impossible client index connects, as -1" )                       \
     X( QUEUE_FULL, "this client's packet queue is at its quota: the application reads too slowly" )                       \
     X( POOL_EMPTY, "no packet buffer is free: the application holds too many, or the pool is too small" )                 \
     X( REQUEST_WRONG_SIZE, "a connection request must have 1078 bytes" )                                                  \
@@ -1625,8 +1624,8 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
 NETCODE_API void netcode_default_client_config( struct netcode_client_config_t * config );
 
 /*  Makes a client that sends from `address` ("0.0.0.0" or "::" without a port for any; a simulator needs a port). All
-    of its memory is allocated here. `time` is the caller's clock in seconds. NULL on error: see
-    netcode_client_create_error. */
+    of its memory is allocated here. `config` NULL: the defaults. `time` is the caller's clock in seconds. NULL on error:
+    see netcode_client_create_error. */
 NETCODE_API struct netcode_client_t * netcode_client_create( const char * address,
                                                              const struct netcode_client_config_t * config,
                                                              double time );
@@ -1652,8 +1651,8 @@ NETCODE_API void netcode_client_destroy( struct netcode_client_t * client );
 /*  Starts to connect with a token of NETCODE_CONNECT_TOKEN_BYTES, which is copied; a client that is connected or
     connecting disconnects first. It sends nothing itself: the next update starts the timeouts and sends the first
     request. A token that can not be read, or with which this client was connected before, leads to
-    INVALID_CONNECT_TOKEN. Standard: Client State Machine */
-NETCODE_API void netcode_client_connect( struct netcode_client_t * client, const uint8_t * connect_token );
+    INVALID_CONNECT_TOKEN. Returns NETCODE_OK if it is connecting, else NETCODE_ERROR. Standard: Client State Machine */
+NETCODE_API int netcode_client_connect( struct netcode_client_t * client, const uint8_t * connect_token );
 
 /*  Receives, sends, and moves the state machine, in that order. `time` in seconds on the caller's clock; steps
     backwards, NaN and infinity count as no step. Call it once a tick. */
@@ -1673,14 +1672,15 @@ NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, c
     bytes, and 8 readable bytes follow it. `sequence` may be NULL. */
 NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * client, int * bytes,
                                                      uint64_t * sequence );
+/* Frees a packet; NULL is ignored. */
 NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, void * packet );
 
 /* NETCODE_CLIENT_STATE_... */
 NETCODE_API int netcode_client_state( struct netcode_client_t * client );
 
-/*  The slot on the server, and how many slots it has: both as last reported, 0 while not connected. The slot is below
-    NETCODE_MAX_SLOTS, or -1 if the server reported an impossible one (some send client ids); the count is at most
-    NETCODE_MAX_SLOTS. */
+/*  The slot on the server, and how many slots it has, as last reported. The slot is below NETCODE_MAX_SLOTS; -1 while not
+    connected, or if the server reported an impossible one (some send client ids). The count is at most
+    NETCODE_MAX_SLOTS, and 0 while not connected. */
 NETCODE_API int netcode_client_index( struct netcode_client_t * client );
 NETCODE_API int netcode_client_max_clients( struct netcode_client_t * client );
 
@@ -1697,8 +1697,8 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
 
 /*  Loopback: client and server are in one process; payloads pass through send_loopback_packet_callback and
     netcode_client_process_loopback_packet, unencrypted; without the callback they are dropped, which is logged once.
-    The client must be disconnected, or the call is refused. */
-NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients );
+    The client must be disconnected, or the call is refused: NETCODE_ERROR. */
+NETCODE_API int netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients );
 NETCODE_API void netcode_client_disconnect_loopback( struct netcode_client_t * client );
 NETCODE_API int netcode_client_loopback( struct netcode_client_t * client );
 NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t * client, const uint8_t * data,
@@ -1735,7 +1735,7 @@ NETCODE_API void netcode_default_server_config( struct netcode_server_config_t *
 
 /*  Makes a server whose address in tokens is `address` (or any of config->public_addresses); it binds the wildcard
     address of that family at that port (or config->bind_address). Port 0 binds any free port, which tokens must then
-    name. `time` is the caller's clock. NULL on error. */
+    name. `config` NULL: the defaults. `time` is the caller's clock. NULL on error. */
 NETCODE_API struct netcode_server_t * netcode_server_create( const char * address,
                                                              const struct netcode_server_config_t * config,
                                                              double time );
@@ -1759,8 +1759,9 @@ NETCODE_API void netcode_server_destroy( struct netcode_server_t * server );
 
 /*  Opens `max_clients` slots (1..NETCODE_MAX_SLOTS); a running server is stopped first, and unread packets and events
     are dropped if the number of slots changes. The memory is allocated here: if that fails, the server stays stopped
-    and logs it. */
-NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max_clients );
+    and logs it. Returns NETCODE_OK if it runs, else NETCODE_ERROR; in a callback OK, and it starts when the outermost
+    call returns. */
+NETCODE_API int netcode_server_start( struct netcode_server_t * server, int max_clients );
 
 /* Disconnects all clients and closes the slots. Used tokens stay remembered, received packets stay valid. */
 NETCODE_API void netcode_server_stop( struct netcode_server_t * server );
@@ -1827,9 +1828,9 @@ NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server
                                                 uint8_t * data, int bytes );
 
 /*  Loopback: a client in the same process gets a slot without a handshake; see netcode_client_connect_loopback.
-    `user_data` may be NULL. */
-NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t * server, int client_index,
-                                                         uint64_t client_id, const uint8_t * user_data );
+    `user_data` may be NULL. Returns NETCODE_OK, or NETCODE_ERROR if the slot or the id is in use. */
+NETCODE_API int netcode_server_connect_loopback_client( struct netcode_server_t * server, int client_index,
+                                                        uint64_t client_id, const uint8_t * user_data );
 NETCODE_API void netcode_server_disconnect_loopback_client( struct netcode_server_t * server, int client_index );
 NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t * server, int client_index,
                                                          const uint8_t * data, int bytes, uint64_t sequence );
@@ -2273,13 +2274,13 @@ NC_LIKE_PRINTF static void nc_log_write( const nc_log_t * log, int level, const 
     } while ( 0 )
 
 /* A caller's mistake: an assert in debug builds, a logged refusal in all. */
-#define NC_CHECK( condition, result )                                                     \
-    do {                                                                                  \
-        netcode_assert( condition );                                                      \
-        if ( !( condition ) ) {                                                           \
-            NC_LOG( NULL, ERROR, "%s was refused, since not: %s", __func__, #condition ); \
-            return result;                                                                \
-        }                                                                                 \
+#define NC_CHECK( condition, result )                                              \
+    do {                                                                           \
+        netcode_assert( condition );                                               \
+        if ( !( condition ) ) {                                                    \
+            NC_LOG( NULL, ERROR, "%s failed: requires %s", __func__, #condition ); \
+            return result;                                                         \
+        }                                                                          \
     } while ( 0 )
 
 #define NC_NOTHING /* the result of a void function */
@@ -4568,14 +4569,6 @@ static void nc_outbox_place( nc_outbox_t * outbox, nc_arena_t * arena, int capac
 }
 
 /* Is this a size for a payload? If not, logs the caller's mistake. */
-static inline int nc_outbox_allows( const nc_log_t * log, const char * who, int bytes )
-{
-    if ( bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE )
-        return 1;
-    NC_LOG( log, ERROR, "%s can not send %d bytes: a payload has 1 to %d", who, bytes, NETCODE_MAX_PACKET_SIZE );
-    return 0;
-}
-
 static void nc_outbox_send( nc_outbox_t * outbox, const struct netcode_datagram_t * datagrams, int count )
 {
     int sent = 0;
@@ -6538,6 +6531,7 @@ typedef struct {
     int updating;                         /* one of them is an update */
     int destroy_deferred;                 /* a callback has called destroy: the outermost call does it */
     int loopback_reported;                /* the missing callback for loopback payloads was logged */
+    nc_ration_t refusals;                 /* limits the log lines about refused calls */
     uint8_t probe_key[NC_HASH_KEY_BYTES]; /* marks this endpoint's own probes */
 } nc_endpoint_t;
 
@@ -6549,7 +6543,7 @@ static int nc_endpoint_check_setup( nc_endpoint_setup_t * setup, const char ** t
     const int count = texts[1] && texts[1][0] ? 2 : 1;
     setup->address_count = count;
     for ( int i = 0; i < count; i++ ) {
-        if ( netcode_parse_address( texts[i], &setup->addresses[i] ) != NETCODE_OK ||
+        if ( !texts[i] || netcode_parse_address( texts[i], &setup->addresses[i] ) != NETCODE_OK ||
              ( i && setup->addresses[1].type == setup->addresses[0].type ) )
             return i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
                      : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
@@ -6659,11 +6653,47 @@ static void nc_endpoint_count_error( nc_endpoint_t * base, int error )
 
 /* ---- calls ---- */
 
+/* A mistake of the caller's: logged once a second by the object's clock, with the number of calls refused before. */
+NC_LIKE_PRINTF static NC_COLD void nc_endpoint_refuse( nc_endpoint_t * base, const char * function, const char * format,
+                                                       ... )
+{
+    char text[NC_LOG_BYTES];
+    uint64_t held;
+    va_list arguments;
+    if ( !NC_LOG_ON( NETCODE_LOG_LEVEL_ERROR ) || !nc_ration_allows( &base->refusals, base->clock.now, &held ) )
+        return;
+    va_start( arguments, format );
+    vsnprintf( text, sizeof( text ), format, arguments );
+    va_end( arguments );
+    nc_log_write( &base->log, NETCODE_LOG_LEVEL_ERROR, "%s failed: requires %s (%llu refusals before)", function, text,
+                  (unsigned long long) held );
+}
+
+/*  NC_CHECK for calls of an object: the object's log reports what it refuses, and the object may be gone then. */
+#define NC_REQUIRE( object, condition, result )                                  \
+    do {                                                                         \
+        NC_CHECK( ( object ) != NULL, result );                                  \
+        netcode_assert( condition );                                             \
+        if ( !( condition ) ) {                                                  \
+            nc_endpoint_refuse( &( object )->base, __func__, "%s", #condition ); \
+            return result;                                                       \
+        }                                                                        \
+    } while ( 0 )
+
+/* May a payload have so many bytes? */
+static inline int nc_endpoint_allows( nc_endpoint_t * base, const char * function, int bytes )
+{
+    if ( bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE )
+        return 1;
+    nc_endpoint_refuse( base, function, "1 to %d bytes, not %d", NETCODE_MAX_PACKET_SIZE, bytes );
+    return 0;
+}
+
 /* An update begins, unless it is called from a callback of one. */
 static int nc_endpoint_begin_update( nc_endpoint_t * base, const char * function, double time )
 {
     if ( base->updating || base->destroy_deferred ) {
-        NC_LOG( &base->log, ERROR, "%s was refused: it was called from one of its own callbacks", function );
+        nc_endpoint_refuse( base, function, "that it is not called from one of its own callbacks" );
         return 0;
     }
     nc_clock_advance( &base->clock, time );
@@ -7591,11 +7621,12 @@ static void nc_client_disconnect( struct netcode_client_t * client )
     nc_client_enter( client, NC_STATE( DISCONNECTED ) );
 }
 
-static void nc_client_begin( struct netcode_client_t * client, const uint8_t * connect_token )
+/* Returns whether it is connecting with this token. */
+static int nc_client_begin( struct netcode_client_t * client, const uint8_t * connect_token )
 {
     nc_client_disconnect( client );
     if ( client->state > 0 || client->base.destroy_deferred )
-        return; /* the callback of that disconnect has connected again, or called destroy */
+        return 0; /* the callback of that disconnect has connected again, or called destroy */
 
     client->session++;
     memset( client->attempts, 0, sizeof( client->attempts ) );
@@ -7612,10 +7643,12 @@ static void nc_client_begin( struct netcode_client_t * client, const uint8_t * c
         if ( !valid )
             client->token.route.num_addresses = 0;
         nc_client_enter( client, NC_STATE( INVALID_CONNECT_TOKEN ) );
-        return;
+        return 0;
     }
 
+    uint64_t session = client->session;
     nc_client_ask_next( client );
+    return client->session == session && client->state > 0;
 }
 
 /*  Lays out one block: the client, its batches, and last its packets, most of whose pages are never used. If `client`
@@ -7711,7 +7744,9 @@ static struct netcode_client_t * nc_client_create( const char ** texts, const st
     struct netcode_client_t * client = NULL;
     nc_endpoint_setup_t setup;
     nc_client_error = NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-    NC_CHECK( config != NULL && texts[0] != NULL, NULL );
+    struct netcode_client_config_t defaults;
+    netcode_default_client_config( &defaults );
+    config = config ? config : &defaults;
     NC_ENDPOINT_READ_CONFIG( &setup, config );
 
     int error = nc_endpoint_check_setup( &setup, texts );
@@ -7720,7 +7755,7 @@ static struct netcode_client_t * nc_client_create( const char ** texts, const st
     nc_client_error = errors[error];
 
     if ( !client )
-        NC_LOG( &setup.log, ERROR, "no client at %s: %s", texts[0],
+        NC_LOG( &setup.log, ERROR, "no client at %s: %s", texts[0] ? texts[0] : "NULL",
                 netcode_client_create_error_text( nc_client_error ) );
     return client;
 }
@@ -7787,14 +7822,15 @@ NETCODE_API void netcode_client_destroy( struct netcode_client_t * client )
     nc_client_end_call( client );
 }
 
-NETCODE_API void netcode_client_connect( struct netcode_client_t * client, const uint8_t * connect_token )
+NETCODE_API int netcode_client_connect( struct netcode_client_t * client, const uint8_t * connect_token )
 {
-    NC_CHECK( client != NULL && connect_token != NULL, NC_NOTHING );
+    NC_REQUIRE( client, connect_token != NULL, NETCODE_ERROR );
     if ( client->base.destroy_deferred )
-        return;
+        return NETCODE_ERROR;
     nc_client_begin_call( client );
-    nc_client_begin( client, connect_token );
+    int begun = nc_client_begin( client, connect_token );
     nc_client_end_call( client );
+    return begun ? NETCODE_OK : NETCODE_ERROR;
 }
 
 NETCODE_API void netcode_client_update( struct netcode_client_t * client, double time )
@@ -7824,8 +7860,8 @@ NETCODE_API uint64_t netcode_client_next_packet_sequence( struct netcode_client_
 
 NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, const uint8_t * data, int bytes )
 {
-    NC_CHECK( client != NULL && data != NULL, NC_NOTHING );
-    if ( !nc_outbox_allows( &client->base.log, "client", bytes ) )
+    NC_REQUIRE( client, data != NULL, NC_NOTHING );
+    if ( !nc_endpoint_allows( &client->base, __func__, bytes ) )
         return;
 
     nc_client_begin_call( client );
@@ -7842,15 +7878,17 @@ NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, c
 NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * client, int * bytes,
                                                      uint64_t * sequence )
 {
-    NC_CHECK( client != NULL && bytes != NULL, NULL );
+    NC_REQUIRE( client, bytes != NULL, NULL );
     return nc_inbox_receive( &client->inbox, 0, bytes, sequence );
 }
 
 NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, void * packet )
 {
-    NC_CHECK( client != NULL && packet != NULL, NC_NOTHING );
-    int freed = nc_endpoint_free_packet( client->inbox.pool, packet );
-    NC_CHECK( freed && "it is a packet of this client, freed once", NC_NOTHING );
+    NC_CHECK( client != NULL, NC_NOTHING );
+    int is_its_own = packet == NULL || nc_endpoint_free_packet( client->inbox.pool, packet );
+    netcode_assert( is_its_own );
+    if ( !is_its_own )
+        nc_endpoint_refuse( &client->base, __func__, "a packet of this client, freed once" );
 }
 
 NETCODE_API int netcode_client_state( struct netcode_client_t * client )
@@ -7861,8 +7899,8 @@ NETCODE_API int netcode_client_state( struct netcode_client_t * client )
 
 NETCODE_API int netcode_client_index( struct netcode_client_t * client )
 {
-    NC_CHECK( client != NULL, 0 );
-    return client->state == NC_STATE( CONNECTED ) ? client->client_index : 0;
+    NC_CHECK( client != NULL, -1 );
+    return client->state == NC_STATE( CONNECTED ) ? client->client_index : -1;
 }
 
 NETCODE_API int netcode_client_max_clients( struct netcode_client_t * client )
@@ -7886,7 +7924,7 @@ NETCODE_API struct netcode_address_t * netcode_client_server_address( struct net
 NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client, struct netcode_address_t * from,
                                                 uint8_t * data, int bytes )
 {
-    NC_CHECK( client != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
+    NC_REQUIRE( client, from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
     struct netcode_datagram_t datagram = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
     nc_arrival_t arrival;
     nc_arrival_init( &arrival, &datagram, nc_arrival_measure( &datagram ), NC_NONE );
@@ -7895,11 +7933,12 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
     nc_client_end_call( client );
 }
 
-NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients )
+NETCODE_API int netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients )
 {
-    NC_CHECK( client != NULL && client_index >= 0 && client_index < max_clients, NC_NOTHING );
+    NC_REQUIRE( client, client_index >= 0 && client_index < max_clients, NETCODE_ERROR );
     nc_client_begin_call( client );
-    if ( client->state > 0 || client->base.destroy_deferred ) {
+    int refused = client->state > 0 || client->base.destroy_deferred;
+    if ( refused ) {
         NC_LOG( &client->base.log, ERROR, "client can not connect by loopback: %s",
                 client->state > 0 ? "it is connected or connecting" : "it is being destroyed" );
     } else {
@@ -7910,6 +7949,7 @@ NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * clie
         nc_client_enter( client, NC_STATE( CONNECTED ) );
     }
     nc_client_end_call( client );
+    return refused ? NETCODE_ERROR : NETCODE_OK;
 }
 
 NETCODE_API void netcode_client_disconnect_loopback( struct netcode_client_t * client )
@@ -7928,7 +7968,7 @@ NETCODE_API int netcode_client_loopback( struct netcode_client_t * client )
 NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t * client, const uint8_t * data,
                                                          int bytes, uint64_t sequence )
 {
-    NC_CHECK( client != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
+    NC_REQUIRE( client, data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
     nc_client_begin_call( client );
     if ( client->loopback ) {
         nc_buffer_t what = { client->session, 0, sequence, 0, (uint32_t) bytes };
@@ -7943,7 +7983,7 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
 
 NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event )
 {
-    NC_CHECK( client != NULL && event != NULL, 0 );
+    NC_REQUIRE( client, event != NULL, 0 );
     if ( !nc_inbox_next_event( &client->inbox, event ) )
         return 0;
     event->client_index = client->client_index; /* to its inbox it is always number 0 */
@@ -7991,7 +8031,7 @@ NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double s
 
 NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct netcode_client_stats_t * stats )
 {
-    NC_CHECK( client != NULL && stats != NULL, NC_NOTHING );
+    NC_REQUIRE( client, stats != NULL, NC_NOTHING );
     memset( stats, 0, sizeof( *stats ) );
     nc_client_begin_call( client );
     NC_ENDPOINT_STATS( stats, &client->base, &client->inbox );
@@ -8044,7 +8084,7 @@ static int nc_client_depends_on_server( const struct netcode_client_t * client )
 
 NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct netcode_client_report_t * report )
 {
-    NC_CHECK( client != NULL && report != NULL, NC_NOTHING );
+    NC_REQUIRE( client, report != NULL, NC_NOTHING );
     memset( report, 0, sizeof( *report ) );
     report->state = client->state;
     report->num_servers = client->token.route.num_addresses;
@@ -9079,7 +9119,6 @@ struct netcode_server_t {
     int sizes_buffers;         /* the config has no sizes for the socket's buffers */
     int deferred;              /* NC_DEFERRED_..., requested by a callback; done when the outermost call returns */
     uint32_t callback_pending; /* the slot that is logged before its connect callback; else NC_NONE */
-    nc_ration_t past_slots;    /* limits the log lines about slots that do not exist */
     nc_ration_t refused_players[NETCODE_DROP_REASONS];
     struct netcode_address_t
         last_disconnect_address; /* of the client that disconnected last, and how many of its disconnect */
@@ -10478,8 +10517,9 @@ static NC_INLINE void nc_server_begin_call( struct netcode_server_t * server )
     nc_server_notify( server );
 }
 
-/* Ends a call that may have deferred a stop, start or destroy of a callback: the outermost call does it. */
-static void nc_server_end_last_call( struct netcode_server_t * server )
+/*  Ends a call that may have deferred a stop, start or destroy of a callback: the outermost call does it. Returns whether
+    the server runs. */
+static int nc_server_end_last_call( struct netcode_server_t * server )
 {
     while ( server->base.depth == 1 && ( server->deferred != NC_DEFERRED_NOTHING || server->base.destroy_deferred ) ) {
         int deferred = server->deferred;
@@ -10491,10 +10531,11 @@ static void nc_server_end_last_call( struct netcode_server_t * server )
 
         if ( server->base.destroy_deferred && !server->running ) { /* a callback may have called destroy */
             nc_server_free( server );
-            return;
+            return 0;
         }
     }
     server->base.depth--;
+    return server->running;
 }
 
 static inline void nc_server_end_call( struct netcode_server_t * server )
@@ -10648,14 +10689,16 @@ static struct netcode_server_t * nc_server_create( const char ** texts, const st
     struct netcode_server_t * server = NULL;
     nc_endpoint_setup_t setup;
     nc_server_error = NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-    NC_CHECK( config != NULL && texts[0] != NULL, NULL );
+    struct netcode_server_config_t defaults;
+    netcode_default_server_config( &defaults );
+    config = config ? config : &defaults;
     NC_ENDPOINT_READ_CONFIG( &setup, config );
 
     nc_server_error = nc_endpoint_check_setup( &setup, texts );
     if ( nc_server_error == NETCODE_SERVER_CREATE_ERROR_NONE )
         nc_server_error = nc_server_make( &server, &setup, config, time );
     if ( !server )
-        NC_LOG( &setup.log, ERROR, "no server at %s: %s", texts[0],
+        NC_LOG( &setup.log, ERROR, "no server at %s: %s", texts[0] ? texts[0] : "NULL",
                 netcode_server_create_error_text( nc_server_error ) );
     return server;
 }
@@ -10729,12 +10772,13 @@ NETCODE_API void netcode_server_destroy( struct netcode_server_t * server )
     nc_server_end_call( server );
 }
 
-NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max_clients )
+NETCODE_API int netcode_server_start( struct netcode_server_t * server, int max_clients )
 {
-    NC_CHECK( server != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, NC_NOTHING );
+    NC_REQUIRE( server, max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, NETCODE_ERROR );
     nc_server_begin_call( server );
     server->deferred = max_clients;
-    nc_server_end_call( server );
+    int in_callback = server->base.depth > 1;
+    return nc_server_end_last_call( server ) || in_callback ? NETCODE_OK : NETCODE_ERROR;
 }
 
 NETCODE_API void netcode_server_stop( struct netcode_server_t * server )
@@ -10781,36 +10825,41 @@ NETCODE_API int netcode_server_num_connected_clients( struct netcode_server_t * 
 
 /*  The slot of an index, for queries: NULL on a stopped server, where no client is connected, and past the last slot.
     Callers may poll any number of slots on every tick, so only a negative index is a mistake. */
-static inline nc_slot_t * nc_server_slot( struct netcode_server_t * server, int client_index )
+static inline nc_slot_t * nc_server_slot( struct netcode_server_t * server, int client_index, const char * function )
 {
-    NC_CHECK( server != NULL && client_index >= 0, NULL );
+    NC_CHECK( server != NULL, NULL );
+    netcode_assert( client_index >= 0 );
+    if ( client_index < 0 ) {
+        nc_endpoint_refuse( &server->base, function, "a slot of 0 or more, not %d", client_index );
+        return NULL;
+    }
     if ( !server->running || client_index >= (int) server->memory.slot_count )
         return NULL;
     return server->memory.slots[client_index].state == NC_SLOT_FREE ? NULL : &server->memory.slots[client_index];
 }
 
 /* The same for calls that change or send something: an index past the last slot is a mistake, logged once a second. */
-static inline nc_slot_t * nc_server_target( struct netcode_server_t * server, int client_index )
+static inline nc_slot_t * nc_server_target( struct netcode_server_t * server, int client_index, const char * function )
 {
-    uint64_t held;
     NC_CHECK( server != NULL, NULL );
     int past = server->running && client_index >= (int) server->memory.slot_count;
     netcode_assert( !past );
-    if ( past && nc_ration_allows( &server->past_slots, server->base.clock.now, &held ) )
-        NC_LOG( &server->base.log, ERROR,
-                "server: a call for slot %d was refused: it has %u slots (and %llu calls before it)", client_index,
-                (unsigned) server->memory.slot_count, (unsigned long long) held );
-    return nc_server_slot( server, client_index );
+    if ( past ) {
+        nc_endpoint_refuse( &server->base, function, "a slot below %u, not %d", (unsigned) server->memory.slot_count,
+                            client_index );
+        return NULL;
+    }
+    return nc_server_slot( server, client_index, function );
 }
 
 NETCODE_API int netcode_server_client_connected( struct netcode_server_t * server, int client_index )
 {
-    return nc_server_slot( server, client_index ) != NULL;
+    return nc_server_slot( server, client_index, __func__ ) != NULL;
 }
 
 NETCODE_API int netcode_server_client_disconnect_reason( struct netcode_server_t * server, int client_index )
 {
-    NC_CHECK( server != NULL && client_index >= 0, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
+    NC_REQUIRE( server, client_index >= 0, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
     if ( client_index >= (int) server->memory.slot_count ) /* there are none before the first start */
         return NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
     return server->memory.slots[client_index].reason;
@@ -10818,33 +10867,33 @@ NETCODE_API int netcode_server_client_disconnect_reason( struct netcode_server_t
 
 NETCODE_API int netcode_server_client_loopback( struct netcode_server_t * server, int client_index )
 {
-    const nc_slot_t * slot = nc_server_slot( server, client_index );
+    const nc_slot_t * slot = nc_server_slot( server, client_index, __func__ );
     return slot ? slot->loopback : 0;
 }
 
 NETCODE_API uint64_t netcode_server_client_id( struct netcode_server_t * server, int client_index )
 {
-    const nc_slot_t * slot = nc_server_slot( server, client_index );
+    const nc_slot_t * slot = nc_server_slot( server, client_index, __func__ );
     return slot ? slot->client_id : 0;
 }
 
 NETCODE_API struct netcode_address_t * netcode_server_client_address( struct netcode_server_t * server,
                                                                       int client_index )
 {
-    nc_slot_t * slot = nc_server_slot( server, client_index );
+    nc_slot_t * slot = nc_server_slot( server, client_index, __func__ );
     return slot ? &slot->address : NULL;
 }
 
 NETCODE_API void * netcode_server_client_user_data( struct netcode_server_t * server, int client_index )
 {
-    return nc_server_slot( server, client_index )
+    return nc_server_slot( server, client_index, __func__ )
                ? server->memory.user_data + (size_t) client_index * NETCODE_USER_DATA_BYTES
                : NULL;
 }
 
 NETCODE_API uint64_t netcode_server_client_session( struct netcode_server_t * server, int client_index )
 {
-    const nc_slot_t * slot = nc_server_slot( server, client_index );
+    const nc_slot_t * slot = nc_server_slot( server, client_index, __func__ );
     return slot ? slot->session : 0;
 }
 
@@ -10852,7 +10901,7 @@ NETCODE_API void netcode_server_disconnect_client( struct netcode_server_t * ser
 {
     NC_CHECK( server != NULL, NC_NOTHING );
     nc_server_begin_call( server );
-    if ( nc_server_target( server, client_index ) )
+    if ( nc_server_target( server, client_index, __func__ ) )
         nc_server_end_slot( server, (uint32_t) client_index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT,
                             1 );
     nc_server_end_call( server );
@@ -10872,7 +10921,7 @@ NETCODE_API void netcode_server_disconnect_all_clients( struct netcode_server_t 
 
 NETCODE_API uint64_t netcode_server_next_packet_sequence( struct netcode_server_t * server, int client_index )
 {
-    const nc_slot_t * slot = nc_server_slot( server, client_index );
+    const nc_slot_t * slot = nc_server_slot( server, client_index, __func__ );
     return slot ? slot->sequence : 0;
 }
 
@@ -10911,9 +10960,9 @@ static NC_INLINE void nc_server_send_payload( struct netcode_server_t * server, 
 NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, int client_index, const uint8_t * data,
                                              int bytes )
 {
-    NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
+    NC_REQUIRE( server, data != NULL, NC_NOTHING );
     nc_server_begin_call( server );
-    if ( nc_outbox_allows( &server->base.log, "server", bytes ) && nc_server_target( server, client_index ) )
+    if ( nc_endpoint_allows( &server->base, __func__, bytes ) && nc_server_target( server, client_index, __func__ ) )
         nc_server_send_payload( server, (uint32_t) client_index, data, bytes );
     nc_server_end_call( server );
 }
@@ -10921,10 +10970,10 @@ NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, i
 NETCODE_API void netcode_server_send_packet_to_session( struct netcode_server_t * server, int client_index,
                                                         uint64_t session, const uint8_t * data, int bytes )
 {
-    NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
+    NC_REQUIRE( server, data != NULL, NC_NOTHING );
     nc_server_begin_call( server );
-    const nc_slot_t * slot = nc_server_target( server, client_index );
-    if ( slot && slot->session == session && nc_outbox_allows( &server->base.log, "server", bytes ) )
+    const nc_slot_t * slot = nc_server_target( server, client_index, __func__ );
+    if ( slot && slot->session == session && nc_endpoint_allows( &server->base, __func__, bytes ) )
         nc_server_send_payload( server, (uint32_t) client_index, data, bytes );
     nc_server_end_call( server );
 }
@@ -10933,8 +10982,8 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
                                            int except_client_index )
 {
     nc_walk_t walk;
-    NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
-    if ( !nc_outbox_allows( &server->base.log, "server", bytes ) || !server->running )
+    NC_REQUIRE( server, data != NULL, NC_NOTHING );
+    if ( !nc_endpoint_allows( &server->base, __func__, bytes ) || !server->running )
         return;
 
     nc_server_begin_call( server );
@@ -10956,7 +11005,7 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
 NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * server, int client_index, int * bytes,
                                                      uint64_t * sequence )
 {
-    NC_CHECK( server != NULL && bytes != NULL && client_index >= 0, NULL );
+    NC_REQUIRE( server, bytes != NULL && client_index >= 0, NULL );
     if ( !server->running || client_index >= (int) server->memory.slot_count )
         return NULL;
     return nc_inbox_receive( &server->memory.inbox, (uint32_t) client_index, bytes, sequence );
@@ -10982,16 +11031,19 @@ static int nc_server_free_retired( struct netcode_server_t * server, const void 
 
 NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, void * packet )
 {
-    NC_CHECK( server != NULL && packet != NULL, NC_NOTHING );
+    NC_CHECK( server != NULL, NC_NOTHING );
     nc_pool_t * pool = server->memory.inbox.pool;
-    int freed = ( pool && nc_endpoint_free_packet( pool, packet ) ) || nc_server_free_retired( server, packet );
-    NC_CHECK( freed && "it is a packet of this server, freed once", NC_NOTHING );
+    int is_its_own = packet == NULL || ( pool && nc_endpoint_free_packet( pool, packet ) ) ||
+                     nc_server_free_retired( server, packet );
+    netcode_assert( is_its_own );
+    if ( !is_its_own )
+        nc_endpoint_refuse( &server->base, __func__, "a packet of this server, freed once" );
 }
 
 NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server, struct netcode_address_t * from,
                                                 uint8_t * data, int bytes )
 {
-    NC_CHECK( server != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
+    NC_REQUIRE( server, from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
     struct netcode_datagram_t datagram = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
     uint32_t nowhere = NC_NONE;
 
@@ -11017,18 +11069,20 @@ static const char * nc_server_refuses_loopback( const struct netcode_server_t * 
     return nc_server_slot_of_id( server, client_id, id_hash ) != NC_NONE ? "a client with this id is connected" : NULL;
 }
 
-NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t * server, int client_index,
-                                                         uint64_t client_id, const uint8_t * user_data )
+NETCODE_API int netcode_server_connect_loopback_client( struct netcode_server_t * server, int client_index,
+                                                        uint64_t client_id, const uint8_t * user_data )
 {
     static const uint8_t nothing[NETCODE_USER_DATA_BYTES] = { 0 };
     nc_slot_t client;
-    NC_CHECK( server != NULL && server->running && client_index >= 0, NC_NOTHING );
+    int connected = 0;
+    NC_REQUIRE( server, server->running && client_index >= 0, NETCODE_ERROR );
 
     nc_server_begin_call( server );
-    (void) nc_server_target( server, client_index ); /* refuses an index past the last slot */
+    (void) nc_server_target( server, client_index, __func__ ); /* refuses an index past the last slot */
     if ( client_index < (int) server->memory.slot_count ) {
         nc_handshake_hashes_t hashes = { nc_handshake_id_hash( &server->handshakes, client_id ), 0, 0 };
         const char * why = nc_server_refuses_loopback( server, client_index, client_id, hashes.id );
+        connected = why == NULL;
 
         memset( &client, 0, sizeof( client ) );
         client.client_id = client_id;
@@ -11042,11 +11096,12 @@ NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t
             nc_server_open_slot( server, (uint32_t) client_index, &client, &hashes, user_data ? user_data : nothing );
     }
     nc_server_end_call( server );
+    return connected ? NETCODE_OK : NETCODE_ERROR;
 }
 
 NETCODE_API void netcode_server_disconnect_loopback_client( struct netcode_server_t * server, int client_index )
 {
-    const nc_slot_t * slot = nc_server_target( server, client_index );
+    const nc_slot_t * slot = nc_server_target( server, client_index, __func__ );
     if ( slot && slot->loopback )
         netcode_server_disconnect_client( server, client_index );
 }
@@ -11054,9 +11109,9 @@ NETCODE_API void netcode_server_disconnect_loopback_client( struct netcode_serve
 NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t * server, int client_index,
                                                          const uint8_t * data, int bytes, uint64_t sequence )
 {
-    NC_CHECK( server != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
+    NC_REQUIRE( server, data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
     nc_server_begin_call( server );
-    nc_slot_t * slot = nc_server_target( server, client_index );
+    nc_slot_t * slot = nc_server_target( server, client_index, __func__ );
     if ( slot && slot->loopback ) {
         uint32_t index = (uint32_t) client_index;
         nc_buffer_t what = { slot->session, slot->client_id, sequence, index, (uint32_t) bytes };
@@ -11083,7 +11138,7 @@ NETCODE_API uint16_t netcode_server_get_port( struct netcode_server_t * server )
 
 NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, struct netcode_event_t * event )
 {
-    NC_CHECK( server != NULL && event != NULL, 0 );
+    NC_REQUIRE( server, event != NULL, 0 );
     if ( !server->memory.block ) {
         memset( event, 0, sizeof( *event ) );
         return 0;
@@ -11125,7 +11180,7 @@ NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double s
 
 NETCODE_API int netcode_server_set_private_keys( struct netcode_server_t * server, const uint8_t * keys, int count )
 {
-    NC_CHECK( server != NULL && keys != NULL && count >= 1 && count <= NETCODE_MAX_PRIVATE_KEYS, NETCODE_ERROR );
+    NC_REQUIRE( server, keys != NULL && count >= 1 && count <= NETCODE_MAX_PRIVATE_KEYS, NETCODE_ERROR );
     if ( server->running )
         nc_handshake_apply_keys( &server->handshakes, keys, count );
     nc_crypto_wipe( server->handshakes.private_keys, sizeof( server->handshakes.private_keys ) );
@@ -11137,7 +11192,7 @@ NETCODE_API int netcode_server_set_private_keys( struct netcode_server_t * serve
 
 NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct netcode_server_stats_t * stats )
 {
-    NC_CHECK( server != NULL && stats != NULL, NC_NOTHING );
+    NC_REQUIRE( server, stats != NULL, NC_NOTHING );
     const nc_used_t * used = &server->handshakes.used;
     memset( stats, 0, sizeof( *stats ) );
     nc_server_begin_call( server );
@@ -11170,7 +11225,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 {
     NC_CHECK( stats != NULL, NC_NOTHING );
     memset( stats, 0, sizeof( *stats ) );
-    const nc_slot_t * slot = nc_server_slot( server, client_index );
+    const nc_slot_t * slot = nc_server_slot( server, client_index, __func__ );
     if ( !slot )
         return;
 
@@ -14501,15 +14556,6 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
 
 /* ---- sending and receiving ---- */
 
-static int nc_message_is_valid( const struct netcode_messages_t * messages, const struct netcode_message_t * message )
-{
-    int kind = message->kind;
-    return kind >= 0 && kind < NETCODE_MESSAGE_KINDS && message->channel >= 0 &&
-           message->channel < messages->channel_count && message->bytes >= 0 &&
-           ( message->bytes == 0 || message->data != NULL ) && message->ttl_seconds < 1e300 &&
-           !( message->ttl_seconds > 0.0 && kind == NETCODE_MESSAGE_RELIABLE_ORDERED );
-}
-
 /*  Queues a message of so many bytes; the data of a stream's are its functions, and it has a tag. The last 1/32 of the
     buffer is for channels that have less in it than would be free: so one that is filled leaves something to the
     others. */
@@ -14564,7 +14610,13 @@ static int nc_messages_enqueue( struct netcode_messages_t * messages, const stru
 NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messages,
                                                const struct netcode_message_t * message )
 {
-    NC_CHECK( messages != NULL && message != NULL && nc_message_is_valid( messages, message ),
+    NC_CHECK( messages != NULL && message != NULL, NETCODE_MESSAGES_BAD_ARGUMENT );
+    int kind = message->kind, channel = message->channel;
+    NC_CHECK( kind >= 0 && kind < NETCODE_MESSAGE_KINDS, NETCODE_MESSAGES_BAD_ARGUMENT );
+    NC_CHECK( channel >= 0 && channel < messages->channel_count, NETCODE_MESSAGES_BAD_ARGUMENT );
+    NC_CHECK( message->bytes == 0 || ( message->bytes > 0 && message->data != NULL ), NETCODE_MESSAGES_BAD_ARGUMENT );
+    NC_CHECK( message->ttl_seconds < 1e300 &&
+                  ( message->ttl_seconds <= 0.0 || kind != NETCODE_MESSAGE_RELIABLE_ORDERED ),
               NETCODE_MESSAGES_BAD_ARGUMENT );
     nc_messages_check( messages );
     return nc_messages_enqueue( messages, message, (uint32_t) message->bytes, 0 );

@@ -46,7 +46,7 @@ struct contract_t {
                                                        const struct netcode_client_config_t *, double );
     int ( *client_create_error )( void );
     void ( *client_destroy )( struct netcode_client_t * );
-    void ( *client_connect )( struct netcode_client_t *, const uint8_t * );
+    int ( *client_connect )( struct netcode_client_t *, const uint8_t * );
     void ( *client_update )( struct netcode_client_t *, double );
     void ( *client_disconnect )( struct netcode_client_t * );
     uint64_t ( *client_next_packet_sequence )( struct netcode_client_t * );
@@ -59,7 +59,7 @@ struct contract_t {
     uint16_t ( *client_get_port )( struct netcode_client_t * );
     struct netcode_address_t * ( *client_server_address )( struct netcode_client_t * );
     void ( *client_process_packet )( struct netcode_client_t *, struct netcode_address_t *, uint8_t *, int );
-    void ( *client_connect_loopback )( struct netcode_client_t *, int, int );
+    int ( *client_connect_loopback )( struct netcode_client_t *, int, int );
     void ( *client_disconnect_loopback )( struct netcode_client_t * );
     int ( *client_loopback )( struct netcode_client_t * );
     void ( *client_process_loopback_packet )( struct netcode_client_t *, const uint8_t *, int, uint64_t );
@@ -69,7 +69,7 @@ struct contract_t {
                                                        const struct netcode_server_config_t *, double );
     int ( *server_create_error )( void );
     void ( *server_destroy )( struct netcode_server_t * );
-    void ( *server_start )( struct netcode_server_t *, int );
+    int ( *server_start )( struct netcode_server_t *, int );
     void ( *server_stop )( struct netcode_server_t * );
     void ( *server_update )( struct netcode_server_t *, double );
     int ( *server_running )( struct netcode_server_t * );
@@ -88,7 +88,7 @@ struct contract_t {
     uint8_t * ( *server_receive_packet )( struct netcode_server_t *, int, int *, uint64_t * );
     void ( *server_free_packet )( struct netcode_server_t *, void * );
     void ( *server_process_packet )( struct netcode_server_t *, struct netcode_address_t *, uint8_t *, int );
-    void ( *server_connect_loopback_client )( struct netcode_server_t *, int, uint64_t, const uint8_t * );
+    int ( *server_connect_loopback_client )( struct netcode_server_t *, int, uint64_t, const uint8_t * );
     void ( *server_disconnect_loopback_client )( struct netcode_server_t *, int );
     void ( *server_process_loopback_packet )( struct netcode_server_t *, int, const uint8_t *, int, uint64_t );
     uint16_t ( *server_get_port )( struct netcode_server_t * );

@@ -197,9 +197,13 @@ static int test_printf( const char * format, ... )
     return ++test_log_lines;
 }
 
+/* Lets the objects of a test log a refusal again: they do so once a second. */
+static void test_allow_refusals( void );
+
 /* A call with an argument that is the caller's mistake: an assert in debug builds, a line in the log, and no harm. */
 #define BAD( call )                                                                                     \
     do {                                                                                                \
+        test_allow_refusals();                                                                          \
         int asserts_before = test_state.asserts, lines_before = test_log_lines;                         \
         test_state.expecting = 1;                                                                       \
         call;                                                                                           \
@@ -213,6 +217,7 @@ static int test_printf( const char * format, ... )
 /* A call that is refused and logged, with or without an assert. */
 #define REFUSED( call )                                                  \
     do {                                                                 \
+        test_allow_refusals();                                           \
         int lines_before = test_log_lines;                               \
         test_state.expecting = 1;                                        \
         call;                                                            \

@@ -524,6 +524,18 @@ static const uint8_t world_key[NETCODE_KEY_BYTES] = { 0x13, 0x37, 0x02, 0xA9, 0x
                                                       0xBB, 0x05, 0x90, 0x6A, 0xC7, 0x31, 0x42, 0x9E, 0xD8, 0x0F, 0x64,
                                                       0xAA, 0x5B, 0x17, 0xE2, 0x3C, 0x99, 0x48, 0x7D, 0xB6, 0x01 };
 
+static void test_allow_refusals( void )
+{
+    for ( struct world_t * w = world_list; w; w = w->next ) {
+        for ( int i = 0; i < WORLD_SERVERS; i++ )
+            if ( w->servers[i] )
+                w->servers[i]->base.refusals.next = 0.0;
+        for ( int i = 0; i < WORLD_CLIENTS; i++ )
+            if ( w->clients[i] )
+                w->clients[i]->base.refusals.next = 0.0;
+    }
+}
+
 static struct world_t * world_new( int net )
 {
     struct world_t * w = (struct world_t *) calloc( 1, sizeof( *w ) );

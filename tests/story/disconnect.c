@@ -18,7 +18,7 @@ TEST( client_disconnects )
     CHECK( netcode_server_client_user_data( w->servers[0], 0 ) == NULL );
     CHECK( netcode_server_client_address( w->servers[0], 0 ) == NULL );
     CHECK_EQ( netcode_server_client_session( w->servers[0], 0 ), 0 );
-    CHECK_EQ( netcode_client_index( w->clients[0] ), 0 );
+    CHECK_EQ( netcode_client_index( w->clients[0] ), -1 );
     CHECK_EQ( netcode_client_max_clients( w->clients[0] ), 0 );
     mark = w->records.count;
     netcode_client_disconnect( w->clients[0] ); /* again: nothing */
