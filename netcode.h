@@ -29,6 +29,7 @@
 
         struct netcode_server_config_t config;                       // the server
         netcode_default_server_config( &config );
+        config.events = 1;                                           // netcode_server_next_event reports all
         config.protocol_id = 0x1122334455667788;                     // unique to your game and its version
         memcpy( config.private_key, key, NETCODE_KEY_BYTES );        // known to your web backend and servers only
         struct netcode_server_t * server = netcode_server_create( "203.0.113.5:40000", &config, time );
@@ -50,6 +51,7 @@
 
         struct netcode_client_config_t config;                       // the client
         netcode_default_client_config( &config );
+        config.events = 1;
         struct netcode_client_t * client = netcode_client_create( "0.0.0.0", &config, time );
         netcode_client_connect( client, connect_token );             // 2048 bytes from your web backend, by HTTPS
         for ( ;; ) {
@@ -96,9 +98,8 @@
     keep-alive   sent ten times a second while no payload is sent; a side that receives nothing for the token's timeout
                  ends the connection
     sequence     counts the packets of one direction; it is the nonce that encrypts them, so it is never used twice
-    event        connected, payload, moved, disconnected, in the order in which they happened:
-                 netcode_server_next_event. The per-slot calls and callbacks of the reference library's API report the
-                 same; each payload is returned once, by either of them
+    event        connected, payload, moved, disconnected, in the order in which they happened: with config.events,
+                 netcode_server_next_event. Without it, the per-slot calls of the reference library's API return payloads
 
     4  SERVERS, STEP BY STEP
 
@@ -131,11 +132,11 @@
     create and start allocate all memory, stop keeps it for the next start, destroy frees it; no other call allocates.
     netcode_client_memory and netcode_server_memory return the number of bytes beforehand; your allocator is called for
     a few blocks. A start with another number of slots needs the old and the new memory for a moment. A slot and what
-    belongs to it (its share of handshakes, used tokens and tables) takes 2 KiB, and 0.6 KiB more with roaming, a
-    buffer of the pool 1.4 KiB, a server without slots and pool 268 KiB, a client without its pool 6 KiB. A buffer is
+    belongs to it (its share of handshakes, used tokens and tables) takes 1.9 KiB, 0.6 KiB more with roaming and 0.2 with
+    events, a buffer of the pool 1.4 KiB, a server without slots and pool 268 KiB, a client without its pool 6 KiB. A buffer is
     written to only when it is used, and wiped only then; buffers that were used before are used first. So where the
     system provides memory page by page, as it does for malloc's large blocks, a pool takes as much memory as was ever
-    in use at once. A client reserves 375 KiB so, of which it uses 12 when it is created, and 20 while its application
+    in use at once. A client reserves 372 KiB so, of which it uses 12 when it is created, and 16 while its application
     reads each tick. If your allocator provides all memory at once, choose a smaller pool.
     Received packets are in a pool, aligned to 16 bytes. They are yours until you free them, for any time, through stop,
     start and the reuse of their slot. Every client has a share of the pool that others can not use. When a client has
@@ -404,6 +405,7 @@
 
     A server has an object for each slot. Payloads of joined slots are not events: there is nothing to free.
 
+        config.events = 1;                                           // before netcode_server_create
         struct netcode_messages_t * slots[16];                       // each of netcode_messages_create( NULL, time )
         for ( ;; ) {                                                 // every tick
             struct netcode_message_t message;
@@ -1079,6 +1081,9 @@ struct netcode_client_config_t {
         answers. 0.25 by netcode_default_client_config; 0: one after another, as the standard says, but one that the
         system can not send to is not waited for */
     double next_server_seconds;
+    /*  1: netcode_client_next_event reports what happens, payloads included, in its order; netcode_client_receive_packet is
+        refused. 0: the other way round. Callbacks are called in both cases. */
+    int events;
 };
 
 /* A server's configuration. Fields that a client has too are described there. */
@@ -1142,6 +1147,10 @@ struct netcode_server_config_t {
         another client: 1 if the application accepts it, for another server that shares the port (6 in the manual). `data`
         is valid during the call. */
     int ( *stray_callback )( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes );
+    /*  1: netcode_server_next_event reports what happens, payloads included, in its order; netcode_server_receive_packet is
+        refused. 0: the other way round. Callbacks are called in both cases. A slot is used again at most once before
+        the events of its clients are read. */
+    int events;
 };
 
 /* Types of events: */
@@ -1817,7 +1826,7 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
 /*  The oldest payload of this client, or NULL. It stays valid until freed or until the server is destroyed, even if the
     client disconnects and the slot is reused; it is aligned to 16 bytes, and 8 readable bytes follow it. What was
     queued when the client disconnected can be read until the slot is used again, or until others need the buffers. NULL
-    while the server is stopped: netcode_server_next_event still returns what was queued. */
+    while the server is stopped, and with config.events. */
 NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * server, int client_index, int * bytes,
                                                      uint64_t * sequence );
 NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, void * packet );
@@ -1839,9 +1848,7 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
 NETCODE_API uint16_t netcode_server_get_port( struct netcode_server_t * server );
 
 /*  Removes and returns the next event of all clients, in the order in which they happened: 1, or 0 when there is none.
-    Use this or the per-slot calls and callbacks, as you like: a payload is returned once. Payloads of a slot that is
-    joined to messages are not events. If you never call it, the CONNECTED and DISCONNECTED of a session that has ended
-    are dropped together. */
+    Needs config.events. Payloads of a slot that is joined to messages are not events. */
 NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, struct netcode_event_t * event );
 
 /* Sends what batch_sends holds back. */
@@ -2128,7 +2135,6 @@ enum nc_limit_t {
     NC_PENDING_PROTECTED = 500,   /* milliseconds in which a handshake is not evicted for copies of its request */
     NC_HANDSHAKE_SECONDS = 10,
     NC_UNCONFIRMED_SECONDS = 60,
-    NC_WRONG_SERVER_LINES_PER_SECOND = 10,
     NC_SOCKET_BUFFER_BYTES = 4 * 1024 * 1024,
     NC_SOCKET_BUFFER_PER_SLOT = 4096, /* requested if the sum for all slots is more than that */
     NC_PROBE_MS = 1000,               /* between two probes */
@@ -3884,7 +3890,6 @@ static void nc_table_remove( nc_table_t * table, uint32_t index )
 
 typedef struct {
     uint64_t * words;
-    uint64_t * summary; /* a bit for each word that is not zero */
     uint32_t word_count;
 } nc_bits_t;
 
@@ -3892,26 +3897,21 @@ static void nc_bits_place( nc_bits_t * bits, nc_arena_t * arena, uint32_t capaci
 {
     bits->word_count = ( capacity + 63 ) / 64;
     bits->words = (uint64_t *) nc_arena_take( arena, bits->word_count, sizeof( uint64_t ) );
-    bits->summary = (uint64_t *) nc_arena_take( arena, ( bits->word_count + 63 ) / 64, sizeof( uint64_t ) );
 }
 
 static void nc_bits_reset( nc_bits_t * bits )
 {
     memset( bits->words, 0, bits->word_count * sizeof( uint64_t ) );
-    memset( bits->summary, 0, ( bits->word_count + 63 ) / 64 * sizeof( uint64_t ) );
 }
 
 static void nc_bits_insert( nc_bits_t * bits, uint32_t index )
 {
     bits->words[index / 64] |= (uint64_t) 1 << ( index % 64 );
-    bits->summary[index / 4096] |= (uint64_t) 1 << ( index / 64 % 64 );
 }
 
 static void nc_bits_remove( nc_bits_t * bits, uint32_t index )
 {
     bits->words[index / 64] &= ~( (uint64_t) 1 << ( index % 64 ) );
-    if ( !bits->words[index / 64] )
-        bits->summary[index / 4096] &= ~( (uint64_t) 1 << ( index / 64 % 64 ) );
 }
 
 /*  The position of a word's lowest set bit. Each sequence of six bits is once in the factor (a de Bruijn sequence), so
@@ -3927,12 +3927,9 @@ static uint32_t nc_bits_lowest_of_word( uint64_t word )
 
 static uint32_t nc_bits_lowest( const nc_bits_t * bits )
 {
-    uint32_t word;
-    for ( uint32_t i = 0; i * 64 < bits->word_count; i++ )
-        if ( bits->summary[i] ) {
-            word = i * 64 + nc_bits_lowest_of_word( bits->summary[i] );
-            return word * 64 + nc_bits_lowest_of_word( bits->words[word] );
-        }
+    for ( uint32_t i = 0; i < bits->word_count; i++ )
+        if ( bits->words[i] )
+            return i * 64 + nc_bits_lowest_of_word( bits->words[i] );
     return NC_NONE;
 }
 
@@ -4056,7 +4053,7 @@ static double nc_wheel_seconds_left( const nc_wheel_t * wheel, double now )
 /*  ---- pool: buffers for received packets, in a block of their own, since a packet may outlive its slot and its
     server's start ---- */
 
-enum { NC_BUFFER_FREE, NC_BUFFER_QUEUED, NC_BUFFER_ORPHANED, NC_BUFFER_HELD };
+enum { NC_BUFFER_FREE, NC_BUFFER_QUEUED, NC_BUFFER_HELD };
 
 typedef struct {
     uint64_t session;
@@ -4149,56 +4146,46 @@ static uint32_t nc_pool_find( const nc_pool_t * pool, const void * packet )
     return index < pool->count ? (uint32_t) index : NC_NONE;
 }
 
-/*  ---- inbox: what the application has not read yet: a queue for each client, and all clients' events in the order
-of arrival ---- Every client has a share of the pool that others can not use (`reserved` counts the unused parts of
-all shares); beyond its share a client may queue up to its quota, as long as buffers are free. */
+/*  ---- inbox: what the application has not read yet: a queue for each client and, with config.events, all clients' events
+in the order of arrival ---- Every client has a share of the pool that others can not use (`reserved` counts the unused
+parts of all shares); beyond its share a client may queue up to its quota, as long as buffers are free. */
 
+/* An event other than a payload. */
 typedef struct {
-    uint64_t session;
+    uint64_t session; /* 0: there is none that is unread */
     uint64_t client_id;
-    uint32_t client_index;
-    uint32_t pair; /* the session's other note (CONNECTED or DISCONNECTED) if both are unread, else NC_NONE */
-    int32_t type;
     int32_t reason;
-} nc_note_t;
+} nc_event_t;
+
+/*  Of each client: CONNECTED and DISCONNECTED of two sessions, and a MOVED of the current one. So a slot can be used again
+    before the events of its last session are read, and then not again before they are. */
+enum { NC_EVENT_CONNECTED = 0, NC_EVENT_DISCONNECTED = 1, NC_EVENT_MOVED = 4, NC_EVENTS = 5 };
 
 typedef struct {
     nc_list_t list;
-    uint32_t connected_note; /* the unread CONNECTED of the current session */
-    uint32_t moved_note;     /* its unread MOVED */
     uint8_t is_open;
     uint8_t is_disconnected; /* closed, with unread payloads */
     uint8_t is_joined;       /* its payloads are not events: messages read them */
     uint8_t has_ended;       /* a session has, since messages read them last */
+    uint8_t first_event;     /* 0, 2: where the events of the current session are, or of the next one */
 } nc_queue_t;
 
 typedef struct {
     nc_pool_t * pool;
     nc_queue_t * queues;
-    nc_link_t * queue_links;        /* by buffer: its client's queue, or the orphans */
-    nc_list_t orphans;              /* payloads whose slot has a new client; only the event list still has them */
+    nc_link_t * queue_links;        /* by buffer: its client's queue */
     nc_list_t disconnected;         /* disconnected clients with unread payloads */
     nc_link_t * disconnected_links; /* by client */
     nc_list_t events;
-    nc_link_t * event_links; /* buffers first, then notes */
-    nc_note_t * notes;
-    uint32_t * free_notes;
-    uint32_t free_note_count;
-    uint32_t note_count;
-    /* DISCONNECTED notes whose CONNECTED is unread: the pair is dropped when no note is free */
-    nc_list_t ended;
-    nc_link_t * ended_links;
+    nc_link_t * event_links; /* buffers first, then NC_EVENTS of each client */
+    nc_event_t * unread;
     uint32_t client_count;
     uint32_t quota;
     uint32_t share;
     uint32_t reserved;
     uint32_t queued;
-    int events_are_read;
+    int has_events; /* config.events */
 } nc_inbox_t;
-
-/*  Two notes a client are always enough, and one more where clients may move: see nc_inbox_note. The spare ones keep the events of some sessions that begin
-    and end between two reads. */
-enum { NC_INBOX_SPARE_NOTES_CLIENT = 8, NC_INBOX_SPARE_NOTES_SERVER = 64 };
 
 static void nc_inbox_place( nc_inbox_t * inbox, nc_arena_t * arena, uint32_t buffer_count )
 {
@@ -4206,10 +4193,11 @@ static void nc_inbox_place( nc_inbox_t * inbox, nc_arena_t * arena, uint32_t buf
     inbox->queues = (nc_queue_t *) nc_arena_take( arena, client_count, sizeof( nc_queue_t ) );
     inbox->disconnected_links = (nc_link_t *) nc_arena_take( arena, client_count, sizeof( nc_link_t ) );
     inbox->queue_links = (nc_link_t *) nc_arena_take( arena, buffer_count, sizeof( nc_link_t ) );
-    inbox->event_links = (nc_link_t *) nc_arena_take( arena, buffer_count + inbox->note_count, sizeof( nc_link_t ) );
-    inbox->notes = (nc_note_t *) nc_arena_take( arena, inbox->note_count, sizeof( nc_note_t ) );
-    inbox->free_notes = (uint32_t *) nc_arena_take( arena, inbox->note_count, sizeof( uint32_t ) );
-    inbox->ended_links = (nc_link_t *) nc_arena_take( arena, inbox->note_count, sizeof( nc_link_t ) );
+    if ( inbox->has_events ) {
+        uint32_t count = NC_EVENTS * client_count;
+        inbox->event_links = (nc_link_t *) nc_arena_take( arena, buffer_count + count, sizeof( nc_link_t ) );
+        inbox->unread = (nc_event_t *) nc_arena_take( arena, count, sizeof( nc_event_t ) );
+    }
 }
 
 static void nc_inbox_reset( nc_inbox_t * inbox, nc_pool_t * pool, uint32_t quota )
@@ -4219,21 +4207,13 @@ static void nc_inbox_reset( nc_inbox_t * inbox, nc_pool_t * pool, uint32_t quota
     inbox->share = pool->count / ( 2 * inbox->client_count );
     inbox->reserved = inbox->queued = 0;
 
-    nc_list_init( &inbox->orphans );
     nc_list_init( &inbox->disconnected );
     nc_list_init( &inbox->events );
-    nc_list_init( &inbox->ended );
-
-    for ( uint32_t i = 0; i < inbox->client_count; i++ ) {
+    memset( inbox->queues, 0, inbox->client_count * sizeof( nc_queue_t ) );
+    for ( uint32_t i = 0; i < inbox->client_count; i++ )
         nc_list_init( &inbox->queues[i].list );
-        inbox->queues[i].connected_note = inbox->queues[i].moved_note = NC_NONE;
-        inbox->queues[i].is_open = inbox->queues[i].is_disconnected = inbox->queues[i].is_joined = 0;
-        inbox->queues[i].has_ended = 0;
-    }
-
-    for ( uint32_t i = 0; i < inbox->note_count; i++ )
-        inbox->free_notes[i] = inbox->note_count - 1 - i;
-    inbox->free_note_count = inbox->note_count;
+    if ( inbox->has_events )
+        memset( inbox->unread, 0, NC_EVENTS * inbox->client_count * sizeof( nc_event_t ) );
 }
 
 /* Keeps a disconnected client in the list while it has unread payloads. */
@@ -4253,14 +4233,9 @@ static NC_INLINE void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
 {
     nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
     nc_queue_t * queue = &inbox->queues[buffer->client_index];
-    if ( !queue->is_joined || inbox->pool->states[index] == NC_BUFFER_ORPHANED )
+    if ( inbox->has_events && !queue->is_joined )
         nc_list_remove( &inbox->events, inbox->event_links, index );
     inbox->queued--;
-    if ( inbox->pool->states[index] == NC_BUFFER_ORPHANED ) {
-        nc_list_remove( &inbox->orphans, inbox->queue_links, index );
-        return;
-    }
-
     nc_list_remove( &queue->list, inbox->queue_links, index );
     if ( !queue->is_open )
         nc_inbox_mark_disconnected( inbox, buffer->client_index );
@@ -4277,12 +4252,9 @@ static void nc_inbox_discard( nc_inbox_t * inbox, uint32_t index )
 /* Drops the oldest payload of a disconnected client: connected clients need the buffer more. */
 static int nc_inbox_discard_disconnected( nc_inbox_t * inbox )
 {
-    if ( inbox->orphans.count )
-        nc_inbox_discard( inbox, inbox->orphans.head );
-    else if ( inbox->disconnected.count )
-        nc_inbox_discard( inbox, inbox->queues[inbox->disconnected.head].list.head );
-    else
+    if ( inbox->disconnected.count == 0 )
         return 0;
+    nc_inbox_discard( inbox, inbox->queues[inbox->disconnected.head].list.head );
     return 1;
 }
 
@@ -4329,7 +4301,7 @@ static inline void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
     /* for applications' bit readers that read ahead */
     memset( nc_pool_data( inbox->pool, index ) + buffer->bytes, 0, 8 );
     nc_list_insert( &queue->list, inbox->queue_links, index );
-    if ( !queue->is_joined )
+    if ( inbox->has_events && !queue->is_joined )
         nc_list_insert( &inbox->events, inbox->event_links, index );
     inbox->queued++;
 }
@@ -4356,82 +4328,42 @@ static NC_INLINE uint8_t * nc_inbox_hand_out( nc_inbox_t * inbox, uint32_t index
     return nc_pool_data( inbox->pool, index );
 }
 
-static void nc_inbox_free_note( nc_inbox_t * inbox, uint32_t note )
+/* Adds an event, unless one of its kind is unread. */
+static void nc_inbox_report( nc_inbox_t * inbox, uint32_t client_index, uint32_t kind, const nc_event_t * event )
 {
-    nc_list_remove( &inbox->events, inbox->event_links, inbox->pool->count + note );
-    inbox->free_notes[inbox->free_note_count++] = note;
+    uint32_t at = client_index * NC_EVENTS + kind;
+    if ( !inbox->has_events || inbox->unread[at].session )
+        return;
+    inbox->unread[at] = *event;
+    nc_list_insert( &inbox->events, inbox->event_links, inbox->pool->count + at );
 }
 
-/* Drops the oldest session whose begin and end are both unread, with its payloads. */
-static void nc_inbox_forget_pair( nc_inbox_t * inbox )
+static void nc_inbox_remove_event( nc_inbox_t * inbox, uint32_t at )
 {
-    uint32_t disconnected = inbox->ended.head;
-    const nc_note_t * note = &inbox->notes[disconnected];
-    uint64_t session = note->session;
-    nc_list_t * lists[2];
-    lists[0] = &inbox->orphans;
-    lists[1] = &inbox->queues[note->client_index].list;
-
-    /* An application that reads no events reads payloads slot by slot: those stay. */
-    for ( int i = 0; i < 2 && inbox->events_are_read; i++ ) {
-        uint32_t index = lists[i]->head, next;
-        for ( ; index != NC_NONE; index = next ) {
-            next = inbox->queue_links[index].next;
-            if ( nc_pool_buffer( inbox->pool, index )->session == session )
-                nc_inbox_discard( inbox, index );
-        }
-    }
-
-    nc_list_remove( &inbox->ended, inbox->ended_links, disconnected );
-    nc_inbox_free_note( inbox, note->pair );
-    nc_inbox_free_note( inbox, disconnected );
+    inbox->unread[at].session = 0;
+    nc_list_remove( &inbox->events, inbox->event_links, inbox->pool->count + at );
 }
 
-/* A client object that fails to connect repeatedly has DISCONNECTED notes only: drops the oldest. */
-static void nc_inbox_forget_oldest( nc_inbox_t * inbox )
+/* Can one more session of this slot begin, after the current one? Not before the events of earlier ones are read. */
+static int nc_inbox_can_open( const nc_inbox_t * inbox, uint32_t client_index )
 {
-    uint32_t index = inbox->events.head;
-    while ( index < inbox->pool->count )
-        index = inbox->event_links[index].next;
-    nc_inbox_free_note( inbox, index - inbox->pool->count );
-}
-
-/*  Adds a note. On a server, a client has at most one unread CONNECTED of a session that lasts and one unread
-    DISCONNECTED whose CONNECTED was read (a later session's CONNECTED can only be read after it): when two notes a
-    client are used, beside one MOVED for each that is connected, there is a pair to drop. */
-static uint32_t nc_inbox_note( nc_inbox_t * inbox, const nc_note_t * note )
-{
-    if ( inbox->free_note_count == 0 && inbox->ended.count )
-        nc_inbox_forget_pair( inbox );
-    else if ( inbox->free_note_count == 0 )
-        nc_inbox_forget_oldest( inbox );
-    uint32_t index = inbox->free_notes[--inbox->free_note_count];
-    inbox->notes[index] = *note;
-    nc_list_insert( &inbox->events, inbox->event_links, inbox->pool->count + index );
-    return index;
+    const nc_queue_t * queue = &inbox->queues[client_index];
+    uint32_t at = client_index * NC_EVENTS + ( queue->is_open ? 2u - queue->first_event : queue->first_event );
+    return !inbox->has_events || ( !inbox->unread[at].session && !inbox->unread[at + 1].session );
 }
 
 /* A session begins: from now on the per-slot calls can not read unread payloads of the slot's previous session. */
 static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
-    while ( queue->list.count ) {
-        uint32_t index = queue->list.head;
-        if ( !inbox->events_are_read || queue->is_joined ) {
-            nc_inbox_discard( inbox, index );
-            continue;
-        }
-        nc_list_remove( &queue->list, inbox->queue_links, index );
-        nc_list_insert( &inbox->orphans, inbox->queue_links, index );
-        inbox->pool->states[index] = NC_BUFFER_ORPHANED;
-    }
+    const nc_event_t event = { session, client_id, 0 };
+    while ( queue->list.count && ( !inbox->has_events || queue->is_joined ) )
+        nc_inbox_discard( inbox, queue->list.head );
 
     queue->is_open = 1;
     nc_inbox_mark_disconnected( inbox, client_index );
-    inbox->reserved += inbox->share;
-
-    nc_note_t note = { session, client_id, client_index, NC_NONE, NETCODE_EVENT_CONNECTED, 0 };
-    queue->connected_note = nc_inbox_note( inbox, &note );
+    inbox->reserved += queue->list.count < inbox->share ? inbox->share - queue->list.count : 0;
+    nc_inbox_report( inbox, client_index, queue->first_event + NC_EVENT_CONNECTED, &event );
 }
 
 /* A session ends: its payloads can still be read, its share is freed. */
@@ -4439,64 +4371,36 @@ static void nc_inbox_close( nc_inbox_t * inbox, uint32_t client_index, uint64_t 
                             int reason )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
+    const nc_event_t event = { session, client_id, reason };
     if ( queue->is_open && queue->list.count < inbox->share )
         inbox->reserved -= inbox->share - queue->list.count;
     queue->is_open = 0;
     queue->has_ended = 1;
     nc_inbox_mark_disconnected( inbox, client_index );
-    if ( queue->moved_note != NC_NONE ) /* so that there is at most one for each connected client */
-        nc_inbox_free_note( inbox, queue->moved_note );
-    queue->moved_note = NC_NONE;
-
-    nc_note_t note = { session, client_id, client_index, queue->connected_note, NETCODE_EVENT_DISCONNECTED, reason };
-    queue->connected_note = NC_NONE;
-    uint32_t index = nc_inbox_note( inbox, &note );
-    if ( note.pair == NC_NONE )
-        return;
-    inbox->notes[note.pair].pair = index;
-    nc_list_insert( &inbox->ended, inbox->ended_links, index );
+    if ( inbox->has_events && inbox->unread[client_index * NC_EVENTS + NC_EVENT_MOVED].session )
+        nc_inbox_remove_event( inbox, client_index * NC_EVENTS + NC_EVENT_MOVED );
+    nc_inbox_report( inbox, client_index, queue->first_event + NC_EVENT_DISCONNECTED, &event );
+    queue->first_event = (uint8_t) ( 2 - queue->first_event );
 }
 
-/* The address of a client has changed; several changes that were not read yet are one event. */
-static void nc_inbox_move( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id )
-{
-    nc_queue_t * queue = &inbox->queues[client_index];
-    nc_note_t note = { session, client_id, client_index, NC_NONE, NETCODE_EVENT_MOVED, 0 };
-    if ( queue->moved_note == NC_NONE )
-        queue->moved_note = nc_inbox_note( inbox, &note );
-}
-
-/* Removes a note from the events and copies it to the caller's event. */
-static void nc_inbox_read_note( nc_inbox_t * inbox, uint32_t index, struct netcode_event_t * event )
-{
-    nc_note_t * note = &inbox->notes[index];
-    event->type = note->type;
-    event->client_index = (int) note->client_index;
-    event->session = note->session;
-    event->client_id = note->client_id;
-    event->reason = note->reason;
-
-    if ( note->type == NETCODE_EVENT_CONNECTED ) {
-        if ( note->pair != NC_NONE ) {
-            nc_list_remove( &inbox->ended, inbox->ended_links, note->pair );
-            inbox->notes[note->pair].pair = NC_NONE;
-        } else
-            inbox->queues[note->client_index].connected_note = NC_NONE;
-    } else if ( note->type == NETCODE_EVENT_MOVED )
-        inbox->queues[note->client_index].moved_note = NC_NONE;
-    nc_inbox_free_note( inbox, index );
-}
-
+/* Fills an event that is all zeros. */
 static int nc_inbox_next_event( nc_inbox_t * inbox, struct netcode_event_t * event )
 {
     uint32_t index = inbox->events.head;
-    memset( event, 0, sizeof( *event ) );
-    inbox->events_are_read = 1;
     if ( index == NC_NONE )
         return 0;
 
     if ( index >= inbox->pool->count ) {
-        nc_inbox_read_note( inbox, index - inbox->pool->count, event );
+        uint32_t at = index - inbox->pool->count, kind = at % NC_EVENTS;
+        const nc_event_t * it = &inbox->unread[at];
+        event->type = kind == NC_EVENT_MOVED              ? NETCODE_EVENT_MOVED
+                      : kind % 2 == NC_EVENT_DISCONNECTED ? NETCODE_EVENT_DISCONNECTED
+                                                          : NETCODE_EVENT_CONNECTED;
+        event->client_index = (int) ( at / NC_EVENTS );
+        event->session = it->session;
+        event->client_id = it->client_id;
+        event->reason = it->reason;
+        nc_inbox_remove_event( inbox, at );
     } else {
         const nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
         event->type = NETCODE_EVENT_PAYLOAD;
@@ -5629,7 +5533,7 @@ static nc_filter_step_t nc_bpf_if( int code, uint32_t k, int if_true, int if_fal
     return step;
 }
 
-static nc_filter_step_t nc_bpf( int code, uint32_t k )
+static nc_filter_step_t nc_bpf_plain( int code, uint32_t k )
 {
     return nc_bpf_if( code, k, 0, 0 );
 }
@@ -5650,43 +5554,46 @@ static void nc_filter_screen( nc_filter_t * filter )
     for ( int type = 0; type < NETCODE_PACKET_TYPES; type++ )
         left += 5 * ( NC_PACKETS_TO_SERVER >> type & 1 );
 
-    NC_BPF( filter, nc_bpf( NC_BPF_BYTE, header ), nc_bpf_if( NC_BPF_EQUAL, NETCODE_PACKET_REQUEST, 0, 4 ),
-            nc_bpf( NC_BPF_LENGTH, 0 ), nc_bpf_if( NC_BPF_EQUAL, header + NC_REQUEST_BYTES, left + 12, 0 ),
+    NC_BPF( filter, nc_bpf_plain( NC_BPF_BYTE, header ), nc_bpf_if( NC_BPF_EQUAL, NETCODE_PACKET_REQUEST, 0, 4 ),
+            nc_bpf_plain( NC_BPF_LENGTH, 0 ), nc_bpf_if( NC_BPF_EQUAL, header + NC_REQUEST_BYTES, left + 12, 0 ),
             nc_bpf_if( NC_BPF_EQUAL, header + NC_REQUEST_BYTES_OLD, left + 11, 0 ), /* so that it is logged */
-            nc_bpf( NC_BPF_RETURN, 0 ) );
-    NC_BPF( filter, nc_bpf( NC_BPF_RIGHT, 4 ), nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ), nc_bpf_if( NC_BPF_ABOVE, 8, 0, 1 ),
-            nc_bpf( NC_BPF_RETURN, 0 ), nc_bpf( NC_BPF_TO_X, 0 ), nc_bpf( NC_BPF_LENGTH, 0 ), nc_bpf( NC_BPF_SUB_X, 0 ),
-            nc_bpf( NC_BPF_TO_X, 0 ), nc_bpf( NC_BPF_BYTE, header ), nc_bpf( NC_BPF_AND, 15 ) );
+            nc_bpf_plain( NC_BPF_RETURN, 0 ) );
+    NC_BPF( filter, nc_bpf_plain( NC_BPF_RIGHT, 4 ), nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ),
+            nc_bpf_if( NC_BPF_ABOVE, 8, 0, 1 ), nc_bpf_plain( NC_BPF_RETURN, 0 ), nc_bpf_plain( NC_BPF_TO_X, 0 ),
+            nc_bpf_plain( NC_BPF_LENGTH, 0 ), nc_bpf_plain( NC_BPF_SUB_X, 0 ), nc_bpf_plain( NC_BPF_TO_X, 0 ),
+            nc_bpf_plain( NC_BPF_BYTE, header ), nc_bpf_plain( NC_BPF_AND, 15 ) );
     for ( uint32_t type = 0; type < NETCODE_PACKET_TYPES; type++ ) {
         const nc_packet_rule_t * rule = &nc_packet_rules[type];
         if ( !( NC_PACKETS_TO_SERVER >> type & 1 ) )
             continue;
         left -= 5;
-        NC_BPF( filter, nc_bpf_if( NC_BPF_EQUAL, type, 0, 4 ), nc_bpf( NC_BPF_TXA, 0 ),
+        NC_BPF( filter, nc_bpf_if( NC_BPF_EQUAL, type, 0, 4 ), nc_bpf_plain( NC_BPF_TXA, 0 ),
                 nc_bpf_if( NC_BPF_AT_LEAST, frame + (uint32_t) rule->min_body_bytes, 0, 1 ),
                 nc_bpf_if( NC_BPF_ABOVE, frame + (uint32_t) rule->max_body_bytes, 0, left + 1 ),
-                nc_bpf( NC_BPF_RETURN, 0 ) );
+                nc_bpf_plain( NC_BPF_RETURN, 0 ) );
     }
-    NC_BPF( filter, nc_bpf( NC_BPF_RETURN, 0 ) );
+    NC_BPF( filter, nc_bpf_plain( NC_BPF_RETURN, 0 ) );
 }
 
 /* Stores in memory word 0 whether the sender's bit is set: nc_flood_bit. `source` is where its IP address is. */
 static void nc_filter_connected( nc_filter_t * filter, const nc_flood_filter_t * flood, uint32_t source, int words )
 {
     uint32_t left = 3 * NC_FLOOD_BITS / 32;
-    NC_BPF( filter, nc_bpf( NC_BPF_HALF, 0 ), nc_bpf( NC_BPF_MULTIPLY, flood->keys[0] ) ); /* the source port */
+    NC_BPF( filter, nc_bpf_plain( NC_BPF_HALF, 0 ),
+            nc_bpf_plain( NC_BPF_MULTIPLY, flood->keys[0] ) ); /* the source port */
     for ( uint32_t i = 0; i < 2 * (uint32_t) words; i++ )
-        NC_BPF( filter, nc_bpf( NC_BPF_TO_X, 0 ), nc_bpf( NC_BPF_HALF, source + 2 * i ),
-                nc_bpf( NC_BPF_MULTIPLY, flood->keys[1 + i] ), nc_bpf( NC_BPF_ADD_X, 0 ) );
-    NC_BPF( filter, nc_bpf( NC_BPF_RIGHT, NC_FLOOD_SHIFT ), nc_bpf( NC_BPF_TO_X, 0 ), nc_bpf( NC_BPF_AND, 31 ),
-            nc_bpf( NC_BPF_STORE, 0 ), nc_bpf( NC_BPF_TXA, 0 ), nc_bpf( NC_BPF_RIGHT, 5 ) );
+        NC_BPF( filter, nc_bpf_plain( NC_BPF_TO_X, 0 ), nc_bpf_plain( NC_BPF_HALF, source + 2 * i ),
+                nc_bpf_plain( NC_BPF_MULTIPLY, flood->keys[1 + i] ), nc_bpf_plain( NC_BPF_ADD_X, 0 ) );
+    NC_BPF( filter, nc_bpf_plain( NC_BPF_RIGHT, NC_FLOOD_SHIFT ), nc_bpf_plain( NC_BPF_TO_X, 0 ),
+            nc_bpf_plain( NC_BPF_AND, 31 ), nc_bpf_plain( NC_BPF_STORE, 0 ), nc_bpf_plain( NC_BPF_TXA, 0 ),
+            nc_bpf_plain( NC_BPF_RIGHT, 5 ) );
     for ( uint32_t i = 0; left; i++ ) {
         left -= 3;
-        NC_BPF( filter, nc_bpf_if( NC_BPF_EQUAL, i, 0, 2 ), nc_bpf( NC_BPF_CONSTANT, flood->connected[i] ),
-                nc_bpf( NC_BPF_JUMP, left ) );
+        NC_BPF( filter, nc_bpf_if( NC_BPF_EQUAL, i, 0, 2 ), nc_bpf_plain( NC_BPF_CONSTANT, flood->connected[i] ),
+                nc_bpf_plain( NC_BPF_JUMP, left ) );
     }
-    NC_BPF( filter, nc_bpf( NC_BPF_X_RECALL, 0 ), nc_bpf( NC_BPF_RIGHT_X, 0 ), nc_bpf( NC_BPF_AND, 1 ),
-            nc_bpf( NC_BPF_STORE, 0 ) );
+    NC_BPF( filter, nc_bpf_plain( NC_BPF_X_RECALL, 0 ), nc_bpf_plain( NC_BPF_RIGHT_X, 0 ),
+            nc_bpf_plain( NC_BPF_AND, 1 ), nc_bpf_plain( NC_BPF_STORE, 0 ) );
 }
 
 /* Passes sequences near this one: but for the lowest two bytes they are the same, or one more. */
@@ -5695,13 +5602,13 @@ static void nc_filter_near( nc_filter_t * filter, uint64_t newest )
     for ( uint64_t high = newest >> NC_SEQUENCE_NEAR_BITS, i = 0; i < 2 && high >> ( 64 - NC_SEQUENCE_NEAR_BITS ) == 0;
           i++, high++ ) {
         int more = high ? nc_packet_sequence_bytes( high << NC_SEQUENCE_NEAR_BITS ) - 2 : 0;
-        NC_BPF( filter, nc_bpf( NC_BPF_BYTE, NC_UDP_HEADER_BYTES ), nc_bpf( NC_BPF_RIGHT, 4 ),
+        NC_BPF( filter, nc_bpf_plain( NC_BPF_BYTE, NC_UDP_HEADER_BYTES ), nc_bpf_plain( NC_BPF_RIGHT, 4 ),
                 more ? nc_bpf_if( NC_BPF_EQUAL, (uint32_t) more + 2, 0, 2 * more + 1 )
                      : nc_bpf_if( NC_BPF_ABOVE, 2, 1, 0 ) );
         for ( int k = 0; k < more; k++ )
-            NC_BPF( filter, nc_bpf( NC_BPF_BYTE, NC_UDP_HEADER_BYTES + 3 + (uint32_t) k ),
+            NC_BPF( filter, nc_bpf_plain( NC_BPF_BYTE, NC_UDP_HEADER_BYTES + 3 + (uint32_t) k ),
                     nc_bpf_if( NC_BPF_EQUAL, high >> 8 * k & 255, 0, 2 * ( more - k ) - 1 ) );
-        NC_BPF( filter, nc_bpf( NC_BPF_RETURN, NC_BPF_PASS ) );
+        NC_BPF( filter, nc_bpf_plain( NC_BPF_RETURN, NC_BPF_PASS ) );
     }
 }
 
@@ -5712,14 +5619,17 @@ static void nc_filter_limit( nc_filter_t * filter, const nc_flooder_t * it, uint
     int count = nc_address_words( &it->address, words ), start = filter->count;
     if ( it->address.port == 0 && count == 4 )
         count = 2;
-    NC_BPF( filter, it->address.port ? nc_bpf( NC_BPF_HALF, 0 ) : nc_bpf( NC_BPF_RECALL, 0 ), /* 0: not connected */
-            nc_bpf( NC_BPF_EQUAL, it->address.port ) );
+    NC_BPF( filter,
+            it->address.port ? nc_bpf_plain( NC_BPF_HALF, 0 ) : nc_bpf_plain( NC_BPF_RECALL, 0 ), /* 0: not connected */
+            nc_bpf_plain( NC_BPF_EQUAL, it->address.port ) );
     for ( int i = 0; i < count; i++ )
-        NC_BPF( filter, nc_bpf( NC_BPF_WORD, source + 4 * (uint32_t) i ), nc_bpf( NC_BPF_EQUAL, words[i] ) );
+        NC_BPF( filter, nc_bpf_plain( NC_BPF_WORD, source + 4 * (uint32_t) i ),
+                nc_bpf_plain( NC_BPF_EQUAL, words[i] ) );
     if ( it->newest )
         nc_filter_near( filter, it->newest );
-    NC_BPF( filter, nc_bpf( NC_BPF_WORD, nc_bpf_random ), nc_bpf( NC_BPF_AND, ( 1u << 4 * it->limited ) - 1 ),
-            nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ), nc_bpf( NC_BPF_RETURN, 0 ) );
+    NC_BPF( filter, nc_bpf_plain( NC_BPF_WORD, nc_bpf_random ),
+            nc_bpf_plain( NC_BPF_AND, ( 1u << 4 * it->limited ) - 1 ), nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ),
+            nc_bpf_plain( NC_BPF_RETURN, 0 ) );
     for ( int at = start + 1; at <= start + 1 + 2 * count; at += 2 )
         filter->steps[at].if_false = (uint8_t) ( filter->count - at - 1 );
 }
@@ -5737,13 +5647,15 @@ static int nc_socket_set_filter( nc_socket_handle_t handle, int type, const nc_f
         if ( flood->flooders[i].limited && flood->flooders[i].address.type == type )
             nc_filter_limit( &filter, &flood->flooders[i], source );
     if ( flood && flood->closed )
-        NC_BPF( &filter, nc_bpf( NC_BPF_RECALL, 0 ), nc_bpf_if( NC_BPF_EQUAL, 1, 10, 0 ),
-                nc_bpf( NC_BPF_X_CONSTANT, ( (uint32_t) 1 << 2 * ( flood->closed - 1 ) ) - 1 ),
-                nc_bpf( NC_BPF_BYTE, NC_UDP_HEADER_BYTES ), nc_bpf_if( NC_BPF_EQUAL, NETCODE_PACKET_REQUEST, 3, 0 ),
-                nc_bpf( NC_BPF_AND, 15 ), nc_bpf_if( NC_BPF_EQUAL, NETCODE_PACKET_RESPONSE, 1, 0 ),
-                nc_bpf( NC_BPF_X_CONSTANT, flood->roaming ? 15 : UINT32_MAX ), nc_bpf( NC_BPF_WORD, nc_bpf_random ),
-                nc_bpf( NC_BPF_AND_X, 0 ), nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ), nc_bpf( NC_BPF_RETURN, 0 ) );
-    NC_BPF( &filter, nc_bpf( NC_BPF_RETURN, NC_BPF_PASS ) );
+        NC_BPF( &filter, nc_bpf_plain( NC_BPF_RECALL, 0 ), nc_bpf_if( NC_BPF_EQUAL, 1, 10, 0 ),
+                nc_bpf_plain( NC_BPF_X_CONSTANT, ( (uint32_t) 1 << 2 * ( flood->closed - 1 ) ) - 1 ),
+                nc_bpf_plain( NC_BPF_BYTE, NC_UDP_HEADER_BYTES ),
+                nc_bpf_if( NC_BPF_EQUAL, NETCODE_PACKET_REQUEST, 3, 0 ), nc_bpf_plain( NC_BPF_AND, 15 ),
+                nc_bpf_if( NC_BPF_EQUAL, NETCODE_PACKET_RESPONSE, 1, 0 ),
+                nc_bpf_plain( NC_BPF_X_CONSTANT, flood->roaming ? 15 : UINT32_MAX ),
+                nc_bpf_plain( NC_BPF_WORD, nc_bpf_random ), nc_bpf_plain( NC_BPF_AND_X, 0 ),
+                nc_bpf_if( NC_BPF_EQUAL, 0, 1, 0 ), nc_bpf_plain( NC_BPF_RETURN, 0 ) );
+    NC_BPF( &filter, nc_bpf_plain( NC_BPF_RETURN, NC_BPF_PASS ) );
     if ( setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &filter, (socklen_t) sizeof( filter ) ) == 0 )
         return 1;
     nc_socket_set( handle, SOL_SOCKET, SO_DETACH_FILTER, 0 ); /* some systems have no memory for two at a time */
@@ -7627,6 +7539,11 @@ static int nc_client_begin( struct netcode_client_t * client, const uint8_t * co
     nc_client_disconnect( client );
     if ( client->state > 0 || client->base.destroy_deferred )
         return 0; /* the callback of that disconnect has connected again, or called destroy */
+    if ( !nc_inbox_can_open( &client->inbox, 0 ) ) {
+        nc_endpoint_refuse( &client->base, "netcode_client_connect",
+                            "that the events of earlier connections are read" );
+        return 0;
+    }
 
     client->session++;
     memset( client->attempts, 0, sizeof( client->attempts ) );
@@ -7664,7 +7581,7 @@ static size_t nc_client_layout( const struct netcode_client_config_t * config, c
 
     nc_arena_take( &arena, 1, sizeof( *client ) );
     target->inbox.client_count = 1;
-    target->inbox.note_count = 2 + NC_INBOX_SPARE_NOTES_CLIENT;
+    target->inbox.has_events = config->events;
     nc_inbox_place( &target->inbox, &arena, buffers );
     nc_endpoint_place( &target->base, &arena, setup, NC_CLIENT_BATCH );
     target->inbox.pool = nc_pool_place( &arena, buffers );
@@ -7878,7 +7795,7 @@ NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, c
 NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * client, int * bytes,
                                                      uint64_t * sequence )
 {
-    NC_REQUIRE( client, bytes != NULL, NULL );
+    NC_REQUIRE( client, bytes != NULL && !client->config.events, NULL );
     return nc_inbox_receive( &client->inbox, 0, bytes, sequence );
 }
 
@@ -7937,10 +7854,12 @@ NETCODE_API int netcode_client_connect_loopback( struct netcode_client_t * clien
 {
     NC_REQUIRE( client, client_index >= 0 && client_index < max_clients, NETCODE_ERROR );
     nc_client_begin_call( client );
-    int refused = client->state > 0 || client->base.destroy_deferred;
+    int refused = client->state > 0 || client->base.destroy_deferred || !nc_inbox_can_open( &client->inbox, 0 );
     if ( refused ) {
         NC_LOG( &client->base.log, ERROR, "client can not connect by loopback: %s",
-                client->state > 0 ? "it is connected or connecting" : "it is being destroyed" );
+                client->state > 0               ? "it is connected or connecting"
+                : client->base.destroy_deferred ? "it is being destroyed"
+                                                : "events of earlier connections are unread" );
     } else {
         client->session++;
         client->loopback = 1;
@@ -7983,7 +7902,8 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
 
 NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event )
 {
-    NC_REQUIRE( client, event != NULL, 0 );
+    NC_REQUIRE( client, event != NULL && client->config.events, 0 );
+    memset( event, 0, sizeof( *event ) );
     if ( !nc_inbox_next_event( &client->inbox, event ) )
         return 0;
     event->client_index = client->client_index; /* to its inbox it is always number 0 */
@@ -8392,9 +8312,9 @@ typedef struct {
     uint64_t challenge_sequence; /* the next challenge's is this or up to 2^32 - 1 more: see nc_handshake_challenge */
     uint64_t earliest_expiry;    /* tokens that expire before it may be older than this start; 0: not checked */
     int token_units;             /* work units that this update may spend on connect tokens. Decision 6 */
-    double wrong_server_log_time;
-    uint64_t created; /* counts entries */
-    uint64_t started; /* the same for the statistics, with the next two */
+    nc_ration_t wrong_server;    /* limits its log lines: a client with such a token could fill the log */
+    uint64_t created;            /* counts entries */
+    uint64_t started;            /* the same for the statistics, with the next two */
     uint64_t expired;
     uint64_t evicted;
 } nc_handshakes_t;
@@ -8752,11 +8672,9 @@ static void nc_handshake_log_wrong_server( nc_handshakes_t * handshakes, const n
 {
     char theirs[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     char ours[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    if ( handshakes->base->clock.now - handshakes->wrong_server_log_time <
-         1.0 / (double) NC_WRONG_SERVER_LINES_PER_SECOND )
-        return; /* a client with such a token could fill the log */
-
-    handshakes->wrong_server_log_time = handshakes->base->clock.now;
+    uint64_t held;
+    if ( !nc_ration_allows( &handshakes->wrong_server, handshakes->base->clock.now, &held ) )
+        return;
     NC_LOG( &handshakes->base->log, INFO, "server: the token of client %llu is for %s%s, and this server is %s%s",
             (unsigned long long) token->client_id, netcode_address_to_string( &token->route.addresses[0], theirs ),
             token->route.num_addresses > 1 ? " and others" : "",
@@ -9293,9 +9211,9 @@ static void nc_server_free_slot( struct netcode_server_t * server, uint32_t inde
         if ( walk->next == index )
             walk->next = memory->active_links[index].next;
     nc_list_remove( &server->active, memory->active_links, index );
-    nc_bits_insert( &memory->free_slots, index );
-
     nc_inbox_close( &memory->inbox, index, slot->session, slot->client_id, reason );
+    if ( nc_inbox_can_open( &memory->inbox, index ) )
+        nc_bits_insert( &memory->free_slots, index );
     nc_crypto_wipe( slot, sizeof( *slot ) );
     nc_crypto_wipe( memory->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, NETCODE_USER_DATA_BYTES );
     slot->state = NC_SLOT_FREE;
@@ -9455,15 +9373,17 @@ static int nc_server_check_connected( const struct netcode_server_t * server, co
     if ( same == NC_NONE )
         return NETCODE_DROP_NONE;
     if ( !server->config.replace_existing_clients || server->memory.slots[same].loopback ||
-         candidate->expire_timestamp < server->memory.slots[same].expire_timestamp )
+         candidate->expire_timestamp < server->memory.slots[same].expire_timestamp ||
+         !nc_inbox_can_open( &server->memory.inbox, same ) )
         return NETCODE_DROP_CLIENT_ID_CONNECTED;
     *takes_over = same;
     return NETCODE_DROP_NONE;
 }
 
+/* A slot may also be taken because events of its last clients are unread. */
 static int nc_server_is_full( const struct netcode_server_t * server )
 {
-    return server->active.count == server->memory.slot_count;
+    return nc_bits_lowest( &server->memory.free_slots ) == NC_NONE;
 }
 
 static int nc_server_on_request( struct netcode_server_t * server, nc_arrival_t * arrival )
@@ -9824,7 +9744,8 @@ static NC_COLD void nc_server_move( struct netcode_server_t * server, uint32_t i
 
     server->memory.paths[index].moves++;
     server->moves++;
-    nc_inbox_move( &server->memory.inbox, index, slot->session, slot->client_id );
+    const nc_event_t event = { slot->session, slot->client_id, 0 };
+    nc_inbox_report( &server->memory.inbox, index, NC_EVENT_MOVED, &event );
     if ( nc_ration_allows( &server->moved, server->base.clock.now, &held ) )
         NC_LOG( &server->base.log, INFO,
                 "server: client %llu in slot %u moved from %s to %s (and %llu such moves before it)",
@@ -10064,7 +9985,7 @@ static void nc_server_judge_flood( struct netcode_server_t * server, double seco
                 flood->filter.closed, (unsigned long long) held );
 
     if ( more && ( flood->eased || !flood->filters ) ) {
-        int again = server->base.clock.now < flood->until + NC_FLOOD_MAX_HOLD_SECONDS;
+        int again = server->base.clock.now < flood->until + (double) NC_FLOOD_MAX_HOLD_SECONDS;
         flood->hold = again && flood->hold > 0 ? 2 * flood->hold : NC_FLOOD_HOLD_SECONDS;
         flood->hold = flood->hold < NC_FLOOD_MAX_HOLD_SECONDS ? flood->hold : NC_FLOOD_MAX_HOLD_SECONDS;
     }
@@ -10319,7 +10240,7 @@ static size_t nc_server_layout_memory( const struct netcode_server_config_t * co
     nc_handshake_place( handshakes, &arena, pending, used > 1 ? used : 2 );
     handshakes->first_timer = slots;
     memory->inbox.client_count = slots;
-    memory->inbox.note_count = ( config->roaming ? 3 : 2 ) * slots + NC_INBOX_SPARE_NOTES_SERVER;
+    memory->inbox.has_events = config->events;
     nc_inbox_place( &memory->inbox, &arena, nc_server_pool_buffers( config, slots ) );
     nc_wheel_place( &memory->wheel, &arena, slots + pending );
 
@@ -10350,7 +10271,8 @@ static void nc_server_reset_memory( struct netcode_server_t * server )
 
     nc_list_init( &server->active );
     for ( uint32_t i = 0; i < memory->slot_count; i++ )
-        nc_bits_insert( &memory->free_slots, i );
+        if ( nc_inbox_can_open( &memory->inbox, i ) )
+            nc_bits_insert( &memory->free_slots, i );
     nc_handshake_reset( &server->handshakes );
     nc_wheel_reset( &memory->wheel, server->base.clock.now );
     if ( server->flood.filters )
@@ -10652,7 +10574,6 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     server->handshakes.used.evicts_oldest_never = config->sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
 
     server->finds_strays = config->roaming || config->stray_callback != NULL;
-    server->handshakes.wrong_server_log_time = -1.0;
     server->work.scale = 1.0;
     server->work.spare = NC_SERVER_SPARE_MOST;
     server->callback_pending = NC_NONE;
@@ -11002,13 +10923,19 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
     nc_server_end_call( server );
 }
 
-NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * server, int client_index, int * bytes,
-                                                     uint64_t * sequence )
+static uint8_t * nc_server_receive_payload( struct netcode_server_t * server, int client_index, int * bytes,
+                                            uint64_t * sequence )
 {
-    NC_REQUIRE( server, bytes != NULL && client_index >= 0, NULL );
     if ( !server->running || client_index >= (int) server->memory.slot_count )
         return NULL;
     return nc_inbox_receive( &server->memory.inbox, (uint32_t) client_index, bytes, sequence );
+}
+
+NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * server, int client_index, int * bytes,
+                                                     uint64_t * sequence )
+{
+    NC_REQUIRE( server, bytes != NULL && client_index >= 0 && !server->config.events, NULL );
+    return nc_server_receive_payload( server, client_index, bytes, sequence );
 }
 
 /* Frees a packet of an earlier start, and the pool with its last one. */
@@ -11066,6 +10993,8 @@ static const char * nc_server_refuses_loopback( const struct netcode_server_t * 
         return "the server is stopping";
     if ( server->memory.slots[client_index].state != NC_SLOT_FREE )
         return "the slot is in use";
+    if ( !nc_inbox_can_open( &server->memory.inbox, (uint32_t) client_index ) )
+        return "events of the slot's last clients are unread";
     return nc_server_slot_of_id( server, client_id, id_hash ) != NC_NONE ? "a client with this id is connected" : NULL;
 }
 
@@ -11138,12 +11067,15 @@ NETCODE_API uint16_t netcode_server_get_port( struct netcode_server_t * server )
 
 NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, struct netcode_event_t * event )
 {
-    NC_REQUIRE( server, event != NULL, 0 );
-    if ( !server->memory.block ) {
-        memset( event, 0, sizeof( *event ) );
+    nc_server_memory_t * memory = server ? &server->memory : NULL;
+    NC_REQUIRE( server, event != NULL && server->config.events, 0 );
+    memset( event, 0, sizeof( *event ) );
+    if ( !memory->block || !nc_inbox_next_event( &memory->inbox, event ) )
         return 0;
-    }
-    return nc_inbox_next_event( &server->memory.inbox, event );
+    uint32_t index = (uint32_t) event->client_index;
+    if ( memory->slots[index].state == NC_SLOT_FREE && nc_inbox_can_open( &memory->inbox, index ) )
+        nc_bits_insert( &memory->free_slots, index );
+    return 1;
 }
 
 NETCODE_API void netcode_server_flush( struct netcode_server_t * server )
@@ -11250,7 +11182,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 /* ================================================================================================================
     ROOM 16: MESSAGES
     How do reliable messages arrive, in their order, over packets that can be lost, repeated and reordered?
-    Uses: the public API; platform, crypto, containers, mail. Optional: NETCODE_MESSAGES.
+    Uses: the public API; platform, crypto, containers, mail, server. Optional: NETCODE_MESSAGES.
     Invariant: every byte of a packet is checked before any of it has an effect; and nc_messages_check.
 
     THE WIRE. Numbers are little-endian. A varint has 7 bits a byte, the lowest first, with bit 7 set if another byte
@@ -15109,7 +15041,8 @@ static int nc_messages_join( nc_inbox_t * inbox, uint32_t client_index )
     nc_queue_t * queue = &inbox->queues[client_index];
     int has_ended = queue->has_ended;
     queue->has_ended = 0;
-    for ( uint32_t i = queue->is_joined ? NC_NONE : queue->list.head; i != NC_NONE; i = inbox->queue_links[i].next )
+    int are_events = inbox->has_events && !queue->is_joined;
+    for ( uint32_t i = are_events ? queue->list.head : NC_NONE; i != NC_NONE; i = inbox->queue_links[i].next )
         nc_list_remove( &inbox->events, inbox->event_links, i );
     queue->is_joined = 1;
     return has_ended;
@@ -15143,14 +15076,14 @@ NETCODE_API void netcode_messages_pull_from_client( struct netcode_messages_t * 
     NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
     int bytes, connected = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
     int has_ended = nc_messages_join( &client->inbox, 0 );
-    uint8_t * packet = netcode_client_receive_packet( client, &bytes, NULL );
+    uint8_t * packet = nc_inbox_receive( &client->inbox, 0, &bytes, NULL );
     struct netcode_client_stats_t stats;
     netcode_client_stats( client, &stats );
 
     /* Payloads are of the last connection even if it has ended: they can be read before the messages are reset. */
     uint64_t session = connected || packet ? stats.connects : 0;
     nc_messages_follow( messages, session, has_ended, time );
-    for ( ; packet; packet = netcode_client_receive_packet( client, &bytes, NULL ) ) {
+    for ( ; packet; packet = nc_inbox_receive( &client->inbox, 0, &bytes, NULL ) ) {
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_client_free_packet( client, packet );
     }
@@ -15181,7 +15114,7 @@ NETCODE_API void netcode_messages_pull_from_server( struct netcode_messages_t * 
     int bytes, has_ended = 0;
     uint64_t session = nc_messages_server_session( server, client_index, &has_ended );
     nc_messages_follow( messages, session, has_ended, time );
-    while ( session && ( packet = netcode_server_receive_packet( server, client_index, &bytes, NULL ) ) != NULL ) {
+    while ( session && ( packet = nc_server_receive_payload( server, client_index, &bytes, NULL ) ) != NULL ) {
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_server_free_packet( server, packet );
     }
@@ -15228,6 +15161,7 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 #undef NC_PACKET_LIST
 #undef NC_PREFETCH
 #undef NC_REPLAY_LONGEST_JUMP
+#undef NC_REQUIRE
 #undef NC_SEND_INTERVAL
 #undef NC_SOCKET_LINUX
 #undef NC_SOCKET_NONE

@@ -25,6 +25,7 @@ int main( void )
     /* The server opens 16 slots. It shares its private key with the web backend only. */
     struct netcode_server_config_t server_config;
     netcode_default_server_config( &server_config );
+    server_config.events = 1; /* netcode_server_next_event reports what happens */
     server_config.protocol_id = PROTOCOL_ID;
     server_config.network_simulator = network;
     netcode_random_bytes( server_config.private_key, NETCODE_KEY_BYTES );
@@ -39,6 +40,7 @@ int main( void )
     /* The client connects with the token. It never sees the private key. */
     struct netcode_client_config_t client_config;
     netcode_default_client_config( &client_config );
+    client_config.events = 1;
     client_config.network_simulator = network;
     struct netcode_client_t * client = netcode_client_create( "127.0.0.1:50000", &client_config, 0.0 );
     netcode_client_connect( client, connect_token );

@@ -57,6 +57,7 @@ static int start_host( struct game_t * game, const uint8_t * private_key, double
 {
     struct netcode_server_config_t server_config;
     netcode_default_server_config( &server_config );
+    server_config.events = 1;
     server_config.protocol_id = PROTOCOL_ID;
     memcpy( server_config.private_key, private_key, NETCODE_KEY_BYTES );
     server_config.callback_context = game;

@@ -810,6 +810,7 @@ static void run( struct app_t * app, const struct options_t * options )
 static void fill_config( struct app_t * app, const struct options_t * options, struct netcode_server_config_t * config )
 {
     netcode_default_server_config( config );
+    config->events = 1;
     config->protocol_id = options->protocol_id;
     config->callback_context = app;
     config->log_callback = on_log;

@@ -602,8 +602,6 @@ static int burst_receive( void * context, struct netcode_datagram_t * datagrams,
 
 /* ---- a world's beginning and end ---- */
 
-/*  All is default but the budget of an update, which is lifted, as it is cost that is asked for here and not
-    fairness. */
 static void world_open( struct world_t * world )
 {
     struct netcode_server_config_t config;
@@ -612,6 +610,7 @@ static void world_open( struct world_t * world )
     if ( !world->room )
         socket.receive = burst_receive;
     netcode_default_server_config( &config );
+    config.events = 1;
     config.protocol_id = protocol_id;
     memcpy( config.private_key, private_key, sizeof( private_key ) );
     config.allocate_function = allocate;

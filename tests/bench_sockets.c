@@ -562,6 +562,7 @@ static void open_callers( void )
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
     int i, k;
     netcode_default_server_config( &server_config );
+    server_config.events = 1;
     netcode_default_client_config( &client_config );
     server_config.packet_pool_buffers = 4 * CLIENT_SENDS;
     world_serve( &host, &build_full, 2, &server_config );
@@ -1208,6 +1209,7 @@ static void open_flood( struct world_t * world )
     for ( i = 0; i < UNKNOWN_SOCKETS; i++ )
         unknown_sockets[i] = handle_open( 256 * 1024, INADDR_LOOPBACK );
     netcode_default_server_config( &config );
+    config.events = 1;
     world_open( world, &build_full, HONEST, &config );
     flood->port = netcode_server_get_port( world->server );
     for ( i = 0; i < HONEST; i++ ) {
@@ -1391,6 +1393,7 @@ static void open_worlds( void )
 {
     struct netcode_server_config_t config;
     netcode_default_server_config( &config );
+    config.events = 1;
     world_open( &single, &build_full, CLIENTS, &config );
     world_connect( &single );
     config.batch_sends = 1;
@@ -1399,6 +1402,7 @@ static void open_worlds( void )
     world_open( &plain_batched, &build_plain, CLIENTS, &config );
     world_connect( &plain_batched );
     netcode_default_server_config( &config );
+    config.events = 1;
     config.kernel_filter = -1;
     world_open( &unfiltered, &build_full, KNOWN, &config );
     world_connect( &unfiltered );

@@ -147,6 +147,7 @@ static int real_open( void )
     double time = netcode_time();
     netcode_default_server_config( &config );
     config.protocol_id = FAIR_PROTOCOL;
+    config.events = 1;
     netcode_random_bytes( config.private_key, sizeof( config.private_key ) );
     real.server = netcode_server_create( "127.0.0.1:0", &config, time );
     if ( !real.server )
@@ -307,8 +308,7 @@ static int real_one( int attack, int hz, int megabits )
 
 static int real_all( void )
 {
-    static const int attacks[] = { FAIR_PAYLOADS,  FAIR_FORGED,    FAIR_JUNK,
-                                   FAIR_UNKNOWN, FAIR_RESPONSES, FAIR_REQUESTS };
+    static const int attacks[] = { FAIR_PAYLOADS, FAIR_FORGED, FAIR_JUNK, FAIR_UNKNOWN, FAIR_RESPONSES, FAIR_REQUESTS };
     static const int megabits[] = { 20, 60, 170 };
     int holds = 1;
     printf( "over loopback, %d players: what the others are heard of, from half a second after it began\n",

@@ -327,6 +327,7 @@ static int fair_open( const struct fair_setting_t * setting )
     socket.send = fair_server_send;
     config.socket = &socket;
     config.protocol_id = FAIR_PROTOCOL;
+    config.events = 1;
     fair.client_socket.receive = fair_client_receive;
     fair.client_socket.send = fair_client_send;
     fair.server = netcode_server_create( "10.255.255.1:40000", &config, fair.time );

@@ -186,6 +186,7 @@ static int open_all( struct soak_t * soak, const uint8_t * key )
     struct netcode_client_config_t client_config;
     int i;
     netcode_default_server_config( &server_config );
+    server_config.events = 1;
     server_config.protocol_id = PROTOCOL_ID;
     server_config.allocate_function = allocate;
     server_config.free_function = release;

@@ -241,6 +241,7 @@ static struct netcode_server_t * shard_create( struct shard_t * shard, const cha
 {
     struct netcode_server_config_t config;
     netcode_default_server_config( &config );
+    config.events = 1;
     config.protocol_id = PROTOCOL_ID;
     memcpy( config.private_key, private_key, NETCODE_KEY_BYTES );
     config.callback_context = shard;
@@ -654,6 +655,7 @@ static int member_begin( struct member_t * member, const char * address )
 {
     struct netcode_server_config_t config;
     netcode_default_server_config( &config );
+    config.events = 1;
     config.protocol_id = PROTOCOL_ID;
     memcpy( config.private_key, private_key, NETCODE_KEY_BYTES );
     config.callback_context = member;

@@ -632,14 +632,26 @@ static int world_add_client( struct world_t * w )
     return w->client_count++;
 }
 
-static struct world_t * world_open( int net, int servers, int slots, int clients )
+static struct world_t * world_fill( struct world_t * w, int servers, int slots, int clients )
 {
-    struct world_t * w = world_new( net );
     while ( servers-- > 0 )
         world_add_server( w, slots );
     while ( clients-- > 0 )
         world_add_client( w );
     return w;
+}
+
+static struct world_t * world_open( int net, int servers, int slots, int clients )
+{
+    return world_fill( world_new( net ), servers, slots, clients );
+}
+
+/* The same with config.events. */
+static struct world_t * world_open_with_events( int net, int servers, int slots, int clients )
+{
+    struct world_t * w = world_new( net );
+    w->server_config.events = w->client_config.events = 1;
+    return world_fill( w, servers, slots, clients );
 }
 
 static void world_destroy_server( struct world_t * w, int server )

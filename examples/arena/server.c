@@ -554,6 +554,7 @@ int main( int argc, char ** argv )
         return 1;
     netcode_log_level( NETCODE_LOG_LEVEL_INFO ); /* who is kept out, and why */
     netcode_default_server_config( &config );
+    config.events = 1;
     if ( options.key_file ) {
         if ( !secret_read_key( "arena-server", options.key_file, config.private_key ) )
             return 1;

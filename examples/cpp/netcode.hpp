@@ -310,6 +310,7 @@ struct server_config : netcode_server_config_t {
     server_config() : netcode_server_config_t()
     {
         netcode_default_server_config( this );
+        events = 1;
     }
     void set_private_key( const netcode::private_key & key )
     {
@@ -321,6 +322,7 @@ struct client_config : netcode_client_config_t {
     client_config() : netcode_client_config_t()
     {
         netcode_default_client_config( this );
+        events = 1;
     }
 };
 

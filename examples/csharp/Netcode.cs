@@ -390,7 +390,6 @@ namespace NetcodeH
         SequenceTooOld,
         SequenceTooFarAhead,
         AuthenticationFailed,
-        BadClientIndex,
         QueueFull,
         PoolEmpty,
         RequestWrongSize,
@@ -758,7 +757,7 @@ namespace NetcodeH
 
     // ---- events ----
 
-    /// <summary>What happened, in its order. Payload lies in the object's buffer until its next NextEvent or TryReceive.</summary>
+    /// <summary>What happened, in its order. Payload lies in the object's buffer until its next NextEvent.</summary>
     public struct NetcodeEvent
     {
         public NetcodeEventType Type;
@@ -777,13 +776,6 @@ namespace NetcodeH
         public DisconnectReason Reason { get { return (DisconnectReason)reason; } }
         /// <summary>On a client: its new state after Disconnected, 0 or negative.</summary>
         public ClientState State { get { return (ClientState)reason; } }
-    }
-
-    /// <summary>A payload, in the object's buffer until its next NextEvent or TryReceive.</summary>
-    public struct ReceivedPacket
-    {
-        public ArraySegment<byte> Payload;
-        public ulong Sequence;
     }
 
     // ---- callbacks. The arrays that they get are used again: copy what you keep ----
@@ -1569,8 +1561,6 @@ namespace NetcodeH
         public StateChangeHandler StateChanged { get; set; }
         /// <summary>Gets what a loopback client sends.</summary>
         public LoopbackHandler LoopbackSent { get; set; }
-        /// <summary>Seconds since 1970; null: the system's clock.</summary>
-        public Func<ulong> UnixTime { get; set; }
         /// <summary>Log lines of this client; null: the log of the process.</summary>
         public LogHandler Log { get; set; }
         public DropHandler Dropped { get; set; }
@@ -1594,9 +1584,9 @@ namespace NetcodeH
         internal unsafe void Fill(netcode_client_config_t* config)
         {
             Native.netcode_default_client_config(config);
+            config->events = 1;
             config->state_change_callback = StateChanged != null ? Callbacks.ClientStateChange : IntPtr.Zero;
             config->send_loopback_packet_callback = LoopbackSent != null ? Callbacks.ClientLoopback : IntPtr.Zero;
-            config->unix_time = UnixTime != null ? Callbacks.ClientUnixTime : IntPtr.Zero;
             config->log_callback = Log != null ? Callbacks.ClientLog : IntPtr.Zero;
             config->drop_callback = Dropped != null ? Callbacks.ClientDrop : IntPtr.Zero;
             config->sequence_base = (int)SequenceBase;
@@ -1849,8 +1839,8 @@ namespace NetcodeH
             Leave(mark);
         }
 
-        /// <summary>The next event: false when there is none. A failed attempt has a Disconnected without a Connected. Use this or TryReceive: each
-        /// payload is returned once.</summary>
+        /// <summary>The next event: false when there is none. A failed attempt has a Disconnected without a Connected. After two
+        /// connections whose events are unread, Connect does nothing.</summary>
         public bool NextEvent(out NetcodeEvent e)
         {
             netcode_event_t native;
@@ -1864,25 +1854,6 @@ namespace NetcodeH
             Leave(mark);
             Native.Read(found, &native, buffer, out e);
             return found != 0;
-        }
-
-        /// <summary>The oldest received payload: false when there is none.</summary>
-        public bool TryReceive(out ReceivedPacket packet)
-        {
-            int bytes;
-            ulong sequence;
-            int mark = Enter();
-            byte* data = Native.netcode_client_receive_packet(Handle, &bytes, &sequence);
-            packet = default(ReceivedPacket);
-            if (data != null)
-            {
-                Marshal.Copy((IntPtr)data, buffer, 0, bytes);
-                Native.netcode_client_free_packet(Handle, data);
-                packet.Payload = new ArraySegment<byte>(buffer, 0, bytes);
-                packet.Sequence = sequence;
-            }
-            Leave(mark);
-            return data != null;
         }
 
         /// <summary>Feeds one raw datagram, as if the socket had received it. It is decrypted in place.</summary>
@@ -2051,6 +2022,7 @@ namespace NetcodeH
         public LoopbackHandler LoopbackSent { get; set; }
         /// <summary>Seconds. Positive: tokens that expire before start and this are refused, as they may have been used before.</summary>
         public int MaxConnectTokenLifetime { get; set; }
+        /// <summary>Seconds since 1970; null: the system's clock.</summary>
         public Func<ulong> UnixTime { get; set; }
         public LogHandler Log { get; set; }
         public DropHandler Dropped { get; set; }
@@ -2059,8 +2031,6 @@ namespace NetcodeH
         public int PacketPoolBuffers { get; set; }
         /// <summary>Received packets of one client that may be queued; 0: 256.</summary>
         public int PacketQuota { get; set; }
-        /// <summary>0: limited by the time since the last update; see netcode.h's manual.</summary>
-        public int UpdateBudget { get; set; }
         public bool BatchSends { get; set; }
         public int ReceiveBufferBytes { get; set; }
         public int SendBufferBytes { get; set; }
@@ -2090,6 +2060,7 @@ namespace NetcodeH
         internal unsafe void Fill(netcode_server_config_t* config)
         {
             Native.netcode_default_server_config(config);
+            config->events = 1;
             config->protocol_id = ProtocolId;
             if (PrivateKey != null)
                 Marshal.Copy(PrivateKey, 0, (IntPtr)config->private_key, NetcodeLibrary.KeyBytes);
@@ -2102,7 +2073,6 @@ namespace NetcodeH
             config->sequence_base = (int)SequenceBase;
             config->packet_pool_buffers = PacketPoolBuffers;
             config->packet_quota = PacketQuota;
-            config->update_budget = UpdateBudget;
             config->batch_sends = BatchSends ? 1 : 0;
             config->receive_buffer_bytes = ReceiveBufferBytes;
             config->send_buffer_bytes = SendBufferBytes;
@@ -2383,8 +2353,8 @@ namespace NetcodeH
             return Enter();
         }
 
-        /// <summary>The next event of all clients: false when there is none. Use this or TryReceive: each payload is returned once. Payloads of
-        /// slots that are joined to messages are not events.</summary>
+        /// <summary>The next event of all clients: false when there is none. Payloads of slots that are joined to messages are
+        /// not events. A slot is used again at most once before the events of its clients are read.</summary>
         public bool NextEvent(out NetcodeEvent e)
         {
             netcode_event_t native;
@@ -2398,25 +2368,6 @@ namespace NetcodeH
             Leave(mark);
             Native.Read(found, &native, buffer, out e);
             return found != 0;
-        }
-
-        /// <summary>The oldest payload of one client: false when there is none.</summary>
-        public bool TryReceive(int clientIndex, out ReceivedPacket packet)
-        {
-            int bytes = 0;
-            ulong sequence = 0;
-            int mark = Enter(clientIndex);
-            byte* data = IsClosed(clientIndex) ? null : Native.netcode_server_receive_packet(Handle, clientIndex, &bytes, &sequence);
-            packet = default(ReceivedPacket);
-            if (data != null)
-            {
-                Marshal.Copy((IntPtr)data, buffer, 0, bytes);
-                Native.netcode_server_free_packet(Handle, data);
-                packet.Payload = new ArraySegment<byte>(buffer, 0, bytes);
-                packet.Sequence = sequence;
-            }
-            Leave(mark);
-            return data != null;
         }
 
         /// <summary>Notifies the client and empties its slot.</summary>
@@ -2695,7 +2646,6 @@ namespace NetcodeH
 
         public void Send(byte[] data) { Server.Send(Index, data); }
         public void Send(byte[] data, int offset, int count) { Server.Send(Index, data, offset, count); }
-        public bool TryReceive(out ReceivedPacket packet) { return Server.TryReceive(Index, out packet); }
         public void Disconnect() { Server.Disconnect(Index); }
     }
 
@@ -3458,7 +3408,6 @@ namespace NetcodeH
 
         internal static readonly IntPtr ClientStateChange = Keep(new state_change_callback(OnClientStateChange));
         internal static readonly IntPtr ClientLoopback = Keep(new send_loopback_packet_callback(OnClientLoopback));
-        internal static readonly IntPtr ClientUnixTime = Keep(new unix_time(OnClientUnixTime));
         internal static readonly IntPtr ClientLog = Keep(new log_callback(OnClientLog));
         internal static readonly IntPtr ClientDrop = Keep(new drop_callback(OnClientDrop));
         internal static readonly IntPtr ServerConnectDisconnect = Keep(new connect_disconnect_callback(OnServerConnectDisconnect));
@@ -3525,19 +3474,6 @@ namespace NetcodeH
                     client.Config.LoopbackSent(clientIndex, Copy(data, bytes, ref client.LoopbackBuffer), bytes, sequence);
             }
             catch (Exception exception) { Faults.Add(exception); }
-        }
-
-        [AOT.MonoPInvokeCallback(typeof(unix_time))]
-        private static ulong OnClientUnixTime(IntPtr context)
-        {
-            try
-            {
-                var client = Target<NetcodeClient>(context);
-                if (client != null)
-                    return client.Config.UnixTime();
-            }
-            catch (Exception exception) { Faults.Add(exception); }
-            return SystemUnixTime();
         }
 
         [AOT.MonoPInvokeCallback(typeof(log_callback))]
@@ -3895,7 +3831,6 @@ namespace NetcodeH
         public IntPtr send_packet_override;
         public IntPtr receive_packet_override;
         public netcode_socket_t* socket;
-        public IntPtr unix_time;
         public IntPtr log_callback;
         public IntPtr drop_callback;
         public int sequence_base;
@@ -3906,6 +3841,7 @@ namespace NetcodeH
         public int receive_buffer_bytes;
         public int send_buffer_bytes;
         public double next_server_seconds;
+        public int events;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -3931,7 +3867,6 @@ namespace NetcodeH
         public int sequence_base;
         public int packet_pool_buffers;
         public int packet_quota;
-        public int update_budget;
         public int batch_sends;
         public int receive_buffer_bytes;
         public int send_buffer_bytes;
@@ -3947,6 +3882,7 @@ namespace NetcodeH
         public int share_port;
         public int roaming;
         public IntPtr stray_callback;
+        public int events;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -4111,12 +4047,12 @@ namespace NetcodeH
         internal const int Ok = 1;
         internal const int DatagramOk = 0;
         internal const int DatagramTruncated = 1;
-        internal const int DropReasons = 44;
+        internal const int DropReasons = 43;
         internal const int DisconnectReasons = 5;
         internal const int MessagesDropReasons = 13;
 
         // Of the layout of all structs here, where pointers have 64 bits: netcode_csharp_layout of the library that fits.
-        internal const ulong Layout64 = 0xb2fa21122343f29b;
+        internal const ulong Layout64 = 0x492469e66a5ccef3;
 
         // A library of another layout is refused here, before a byte of it is read or written. Where pointers have 32 bits there are several
         // layouts, and the version alone is compared.
@@ -4195,7 +4131,7 @@ namespace NetcodeH
         [DllImport(Library, CallingConvention = C)] internal static extern IntPtr netcode_client_create_error_text(int error);
         [DllImport(Library, CallingConvention = C)] internal static extern UIntPtr netcode_client_memory(netcode_client_config_t* config);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_client_destroy(IntPtr client);
-        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_client_connect(IntPtr client, byte* connectToken);
+        [DllImport(Library, CallingConvention = C)] internal static extern int netcode_client_connect(IntPtr client, byte* connectToken);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_client_update(IntPtr client, double time);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_client_disconnect(IntPtr client);
         [DllImport(Library, CallingConvention = C)] internal static extern ulong netcode_client_next_packet_sequence(IntPtr client);
@@ -4208,7 +4144,7 @@ namespace NetcodeH
         [DllImport(Library, CallingConvention = C)] internal static extern ushort netcode_client_get_port(IntPtr client);
         [DllImport(Library, CallingConvention = C)] internal static extern Address* netcode_client_server_address(IntPtr client);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_client_process_packet(IntPtr client, Address* from, byte* data, int bytes);
-        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_client_connect_loopback(IntPtr client, int clientIndex, int maxClients);
+        [DllImport(Library, CallingConvention = C)] internal static extern int netcode_client_connect_loopback(IntPtr client, int clientIndex, int maxClients);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_client_disconnect_loopback(IntPtr client);
         [DllImport(Library, CallingConvention = C)] internal static extern int netcode_client_loopback(IntPtr client);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_client_process_loopback_packet(IntPtr client, byte* data, int bytes, ulong sequence);
@@ -4225,7 +4161,7 @@ namespace NetcodeH
         [DllImport(Library, CallingConvention = C)] internal static extern IntPtr netcode_server_create_error_text(int error);
         [DllImport(Library, CallingConvention = C)] internal static extern UIntPtr netcode_server_memory(netcode_server_config_t* config, int maxClients);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_server_destroy(IntPtr server);
-        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_server_start(IntPtr server, int maxClients);
+        [DllImport(Library, CallingConvention = C)] internal static extern int netcode_server_start(IntPtr server, int maxClients);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_server_stop(IntPtr server);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_server_update(IntPtr server, double time);
         [DllImport(Library, CallingConvention = C)] internal static extern int netcode_server_running(IntPtr server);
@@ -4247,7 +4183,7 @@ namespace NetcodeH
         [DllImport(Library, CallingConvention = C)] internal static extern byte* netcode_server_receive_packet(IntPtr server, int clientIndex, int* bytes, ulong* sequence);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_server_free_packet(IntPtr server, byte* packet);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_server_process_packet(IntPtr server, Address* from, byte* data, int bytes);
-        [DllImport(Library, CallingConvention = C)] internal static extern void netcode_server_connect_loopback_client(IntPtr server, int clientIndex, ulong clientId, byte* userData);
+        [DllImport(Library, CallingConvention = C)] internal static extern int netcode_server_connect_loopback_client(IntPtr server, int clientIndex, ulong clientId, byte* userData);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_server_disconnect_loopback_client(IntPtr server, int clientIndex);
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_server_process_loopback_packet(IntPtr server, int clientIndex, byte* data, int bytes, ulong sequence);
         [DllImport(Library, CallingConvention = C)] internal static extern ushort netcode_server_get_port(IntPtr server);

@@ -8,6 +8,7 @@
         config.slots = 64;
         if ( !admission_open( &admission, &config, now ) )       // admission.redis.why says what is wrong
             return 1;
+        server_config.events = 1;
         server_config.admit_callback = ...                       // returns admission_ask( &admission, ..., netcode_time() )
         admission.server = netcode_server_create( ... );
         for ( ;; ) {                                             // the game loop

@@ -125,6 +125,7 @@ static int multiplayer_create_server( struct multiplayer_t * m, const struct mul
     m->relays = !options->no_relay;
 
     netcode_default_server_config( &config );
+    config.events = 1;
     config.protocol_id = options->protocol_id;
     memcpy( config.private_key, options->private_key, NETCODE_KEY_BYTES );
     config.bind_address = options->bind_address;

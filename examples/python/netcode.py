@@ -159,7 +159,7 @@ class SequenceBase(enum.IntEnum):
 
 _DROP_NAMES = """NONE EMPTY_DATAGRAM OVERSIZED_DATAGRAM SOURCE_PORT_ZERO TOO_SMALL UNKNOWN_PACKET_TYPE WRONG_DIRECTION
     BAD_SEQUENCE_LENGTH WRONG_BODY_SIZE UNKNOWN_ADDRESS NOT_CONNECTED WRONG_SERVER WRONG_STATE REPLAYED SEQUENCE_TOO_OLD
-    SEQUENCE_TOO_FAR_AHEAD AUTHENTICATION_FAILED BAD_CLIENT_INDEX QUEUE_FULL POOL_EMPTY REQUEST_WRONG_SIZE
+    SEQUENCE_TOO_FAR_AHEAD AUTHENTICATION_FAILED QUEUE_FULL POOL_EMPTY REQUEST_WRONG_SIZE
     REQUEST_OLD_VERSION REQUEST_WRONG_VERSION REQUEST_WRONG_PROTOCOL_ID REQUEST_TOO_SOON TOKEN_EXPIRED TOKEN_MAYBE_USED
     TOKEN_REFUSED_UP_TO TOKEN_CONSUMED TOKEN_NO_RECORD_FREE TOKEN_NOT_AUTHENTIC TOKEN_MALFORMED TOKEN_FOR_ANOTHER_SERVER
     TOKEN_OUTLIVED ADDRESS_CONNECTED CLIENT_ID_CONNECTED SERVER_FULL NOT_ADMITTED CHALLENGE_NOT_ISSUED
@@ -334,8 +334,8 @@ _Stray = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(_Address), c_void_p, c_int)
 _Assert = ctypes.CFUNCTYPE(None, c_char_p, c_char_p, c_char_p, c_int)
 
 # The numbers among the fields of the configs are options of Client, Server and Messages.
-_PEER_NUMBERS = """sequence_base packet_pool_buffers packet_quota update_budget batch_sends receive_buffer_bytes
-    send_buffer_bytes"""
+_PEER_NUMBERS = "sequence_base packet_pool_buffers packet_quota batch_sends receive_buffer_bytes send_buffer_bytes"
+_CLIENT_NUMBERS = _PEER_NUMBERS.replace("packet_quota", "packet_quota update_budget")
 _SERVER_NUMBERS = "replace_existing_clients pending_handshakes consumed_tokens"
 _SERVER_SWITCHES = "kernel_filter share_port roaming"
 _SERVER_OPTIONS = " ".join(["max_connect_token_lifetime", _PEER_NUMBERS, _SERVER_NUMBERS, _SERVER_SWITCHES])
@@ -351,21 +351,18 @@ _OVERRIDES = (
     (_SendOverride, "send_packet_override"),
     (_ReceiveOverride, "receive_packet_override"),
 )
-_ADDITIONS = (
-    (POINTER(_Socket), "socket"),
-    (_UnixTime, "unix_time"),
-    (_Log, "log_callback"),
-    (_Drop, "drop_callback"),
-    (c_int, _PEER_NUMBERS),
-)
+_HOOKS = ((_Log, "log_callback"), (_Drop, "drop_callback"))
 _ClientConfig = _struct(
     "netcode_client_config_t",
     *_MEMORY,
     *_SIMULATOR,
     (_StateChange, "state_change_callback"),
     *_OVERRIDES,
-    *_ADDITIONS,
+    (POINTER(_Socket), "socket"),
+    *_HOOKS,
+    (c_int, _CLIENT_NUMBERS),
     (c_double, "next_server_seconds"),
+    (c_int, "events"),
 )
 _ServerConfig = _struct(
     "netcode_server_config_t",
@@ -376,7 +373,10 @@ _ServerConfig = _struct(
     (_StateChange, "connect_disconnect_callback"),
     *_OVERRIDES,
     (c_int, "max_connect_token_lifetime"),
-    *_ADDITIONS,
+    (POINTER(_Socket), "socket"),
+    (_UnixTime, "unix_time"),
+    *_HOOKS,
+    (c_int, _PEER_NUMBERS),
     (c_char_p, "bind_address bind_address2"),
     (POINTER(c_char_p), "public_addresses"),
     (c_int, "num_public_addresses"),
@@ -384,6 +384,7 @@ _ServerConfig = _struct(
     (_Admit, "admit_callback"),
     (c_int, _SERVER_SWITCHES),
     (_Stray, "stray_callback"),
+    (c_int, "events"),
 )
 _Event = _struct(
     "netcode_event_t",
@@ -543,7 +544,7 @@ FUNCTIONS = {
     "netcode_client_create_error_text": (c_char_p, [c_int]),
     "netcode_client_memory": (c_size_t, [POINTER(_ClientConfig)]),
     "netcode_client_destroy": (None, [_object]),
-    "netcode_client_connect": (None, [_object, _bytes_in]),
+    "netcode_client_connect": (c_int, [_object, _bytes_in]),
     "netcode_client_update": (None, [_object, c_double]),
     "netcode_client_disconnect": (None, [_object]),
     "netcode_client_next_packet_sequence": (c_uint64, [_object]),
@@ -556,7 +557,7 @@ FUNCTIONS = {
     "netcode_client_get_port": (c_uint16, [_object]),
     "netcode_client_server_address": (POINTER(_Address), [_object]),
     "netcode_client_process_packet": (None, [_object, POINTER(_Address), c_void_p, c_int]),
-    "netcode_client_connect_loopback": (None, [_object, c_int, c_int]),
+    "netcode_client_connect_loopback": (c_int, [_object, c_int, c_int]),
     "netcode_client_disconnect_loopback": (None, [_object]),
     "netcode_client_loopback": (c_int, [_object]),
     "netcode_client_process_loopback_packet": (None, [_object, _bytes_in, c_int, c_uint64]),
@@ -573,7 +574,7 @@ FUNCTIONS = {
     "netcode_server_create_error_text": (c_char_p, [c_int]),
     "netcode_server_memory": (c_size_t, [POINTER(_ServerConfig), c_int]),
     "netcode_server_destroy": (None, [_object]),
-    "netcode_server_start": (None, [_object, c_int]),
+    "netcode_server_start": (c_int, [_object, c_int]),
     "netcode_server_stop": (None, [_object]),
     "netcode_server_update": (None, [_object, c_double]),
     "netcode_server_running": (c_int, [_object]),
@@ -595,7 +596,7 @@ FUNCTIONS = {
     "netcode_server_receive_packet": (c_void_p, [_object, c_int, POINTER(c_int), POINTER(c_uint64)]),
     "netcode_server_free_packet": (None, [_object, c_void_p]),
     "netcode_server_process_packet": (None, [_object, POINTER(_Address), c_void_p, c_int]),
-    "netcode_server_connect_loopback_client": (None, [_object, c_int, c_uint64, _bytes_in]),
+    "netcode_server_connect_loopback_client": (c_int, [_object, c_int, c_uint64, _bytes_in]),
     "netcode_server_disconnect_loopback_client": (None, [_object, c_int]),
     "netcode_server_process_loopback_packet": (None, [_object, c_int, _bytes_in, c_int, c_uint64]),
     "netcode_server_get_port": (c_uint16, [_object]),
@@ -1625,9 +1626,10 @@ def _optional_raw(raw: Any) -> Optional[Address]:
 
 
 def _hook_common(
-    config: Any, hooks: _Hooks, on_log: Any, on_drop: Any, on_send_loopback: Any, unix_time: Any, network: Any
+    config: Any, hooks: _Hooks, on_log: Any, on_drop: Any, on_send_loopback: Any, network: Any
 ) -> None:
     """The callbacks that both configs have. Only those that are given are set: each call back to Python costs time."""
+    config.events = 1
     log = on_log or _default_log
     config.log_callback = hooks.wrap(_Log, lambda level, text: log(LogLevel(level), _text(text)))
     if on_drop:
@@ -1639,8 +1641,6 @@ def _hook_common(
             _SendLoopback,
             lambda index, data, count, sequence: on_send_loopback(index, ctypes.string_at(data, count), sequence),
         )
-    if unix_time:
-        config.unix_time = hooks.wrap(_UnixTime, lambda: _uint64("unix_time", unix_time()), 0)
     if network is not None:
         _hook_network(config, hooks, network)
 
@@ -1708,16 +1708,6 @@ class _Peer(_Object):
         """All events that wait. Leave the loop when you like: the others stay where they are."""
         return iter(self.next_event, None)
 
-    def _take_packet(self, function: Any, *arguments: Any) -> Optional[Tuple[bytes, int]]:
-        count, sequence = c_int(), c_uint64()
-        with self._guard:
-            packet = self._call(function, *arguments, count, sequence)
-            if not packet:
-                return None
-            data = ctypes.string_at(packet, count.value)
-            self._call(self._free_packet, packet)
-        return data, sequence.value
-
     def _process(self, function: Any, sender: Union[str, Address], data: Any) -> None:
         data = _data(data)
         buffer = ctypes.create_string_buffer(data, max(len(data), 1))  # it is decrypted in place
@@ -1733,10 +1723,10 @@ class Client(_Peer):
     `address` is what it sends from ("0.0.0.0" or "::" for any; with `address2` of the other family it reaches servers
     of both); a simulator wants a port. `network` may be an object with send(address, data) and receive() -> (address,
     data) or None, which then carries every datagram. Callbacks: on_state_change(previous, state), on_log(level, text),
-    on_drop(reason, address, bytes), on_send_loopback(client_index, data, sequence), unix_time() -> seconds. The other
-    options are numbers of netcode_client_config_t: sequence_base, packet_pool_buffers, packet_quota, update_budget,
-    batch_sends, receive_buffer_bytes, send_buffer_bytes. While no server answers, the token's next one is asked, too,
-    after next_server_seconds; 0: in turn.
+    on_drop(reason, address, bytes), on_send_loopback(client_index, data, sequence). The other options are numbers of
+    netcode_client_config_t: sequence_base, packet_pool_buffers, packet_quota, update_budget, batch_sends,
+    receive_buffer_bytes, send_buffer_bytes. While no server answers, the token's next one is asked, too, after
+    next_server_seconds; 0: in turn.
     """
 
     _next_event = lib.netcode_client_next_event
@@ -1754,15 +1744,14 @@ class Client(_Peer):
         on_log: Optional[Callable[[LogLevel, str], None]] = None,
         on_drop: Optional[Callable[[DropReason, Optional[Address], int], None]] = None,
         on_send_loopback: Optional[Callable[[int, bytes, int], None]] = None,
-        unix_time: Optional[Callable[[], int]] = None,
         next_server_seconds: float = 0.25,
         **options: int,
     ):
         config, hooks = _ClientConfig(), _Hooks()
         lib.netcode_default_client_config(config)
         config.next_server_seconds = next_server_seconds
-        _set_numbers(config, _PEER_NUMBERS, options)
-        _hook_common(config, hooks, on_log, on_drop, on_send_loopback, unix_time, network)
+        _set_numbers(config, _CLIENT_NUMBERS, options)
+        _hook_common(config, hooks, on_log, on_drop, on_send_loopback, network)
         if on_state_change:
             config.state_change_callback = hooks.wrap(
                 _StateChange, lambda old, new: on_state_change(ClientState(old), ClientState(new))
@@ -1794,10 +1783,6 @@ class Client(_Peer):
         """Sends a payload of 1 to 1200 bytes. Does nothing while not connected."""
         data = _payload(data)
         self._call(lib.netcode_client_send_packet, data, len(data))
-
-    def receive_packet(self) -> Optional[Tuple[bytes, int]]:
-        """The oldest payload with its sequence, or None. Use this or events."""
-        return self._take_packet(lib.netcode_client_receive_packet)
 
     def process_packet(self, sender: Union[str, Address], data: Any) -> None:
         """Feeds one raw datagram, as if the socket had received it."""
@@ -1832,7 +1817,7 @@ class Client(_Peer):
 
     @property
     def index(self) -> int:
-        """Its slot on the server, 0 while not connected."""
+        """Its slot on the server, -1 while not connected."""
         return self._call(lib.netcode_client_index)
 
     @property
@@ -1908,9 +1893,8 @@ class Server(_Peer):
     the wildcard of that family, or `bind_address`; `public_addresses` are other names for it (NAT, containers).
     `network` as for Client. Callbacks: on_connect_disconnect(client_index, connected), admit(client_id, token_tag,
     expire_timestamp) -> True, False, or ADMIT_LATER: ask again, in a tenth of a second; on_stray(address, data) -> is it taken, for another server?, on_log, on_drop,
-    on_send_loopback, unix_time as for Client. The other options are numbers of netcode_server_config_t:
-    max_connect_token_lifetime, sequence_base, packet_pool_buffers, packet_quota, update_budget, batch_sends,
-    receive_buffer_bytes, send_buffer_bytes, replace_existing_clients, pending_handshakes, consumed_tokens,
+    on_send_loopback as for Client, unix_time() -> seconds. The other options are numbers of netcode_server_config_t:
+    max_connect_token_lifetime, sequence_base, packet_pool_buffers, packet_quota, batch_sends, receive_buffer_bytes, send_buffer_bytes, replace_existing_clients, pending_handshakes, consumed_tokens,
     kernel_filter, share_port, roaming. An admit that raises denies.
     """
 
@@ -1942,7 +1926,9 @@ class Server(_Peer):
         config, hooks = _ServerConfig(), _Hooks()
         lib.netcode_default_server_config(config)
         _set_numbers(config, _SERVER_OPTIONS, options)
-        _hook_common(config, hooks, on_log, on_drop, on_send_loopback, unix_time, network)
+        _hook_common(config, hooks, on_log, on_drop, on_send_loopback, network)
+        if unix_time:
+            config.unix_time = hooks.wrap(_UnixTime, lambda: _uint64("unix_time", unix_time()), 0)
         config.protocol_id = _uint64("protocol_id", protocol_id)
         config.bind_address, config.bind_address2 = _optional_address(bind_address), _optional_address(bind_address2)
         self._set_public_addresses(config, public_addresses)
@@ -2094,10 +2080,6 @@ class Server(_Peer):
         data = _payload(data)
         index = -1 if except_client_index is None else self._index(except_client_index)
         self._call(lib.netcode_server_broadcast, data, len(data), index)
-
-    def receive_packet(self, client_index: int) -> Optional[Tuple[bytes, int]]:
-        """The oldest payload of this client with its sequence, or None. Use this or events."""
-        return self._take_packet(lib.netcode_server_receive_packet, self._index(client_index))
 
     def process_packet(self, sender: Union[str, Address], data: Any) -> None:
         """Feeds one raw datagram, as if the socket had received it."""

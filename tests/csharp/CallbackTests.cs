@@ -61,7 +61,7 @@ internal static class CallbackTests
         // A clock of your own decides what has expired.
         using (var world = new World(2, config => config.UnixTime = () => now))
         {
-            NetcodeClient client = world.Connected(new ClientConfig { UnixTime = () => now }); // in 1970
+            NetcodeClient client = world.Connected(new ClientConfig()); // in 1970
             now = ulong.MaxValue / 2;
             world.Client().Connect(world.Token());
             for (int i = 0; i < 10; i++)

@@ -91,19 +91,19 @@ internal static unsafe class ConnectionTests
             world.Server.SendToSession(slot.Index, session + 1, new byte[] { 9 }, 0, 1);
             world.Server.Broadcast(new byte[] { 3 }, 0, 1);
             world.Server.Broadcast(new byte[] { 9 }, 0, 1, slot.Index);
-            ReceivedPacket packet;
             var received = new List<byte>();
             for (int i = 0; i < 5; i++)
             {
                 world.Step();
-                while (client.TryReceive(out packet))
-                    received.Add(packet.Payload.Array[0]);
+                while (client.NextEvent(out e))
+                    if (e.Type == NetcodeEventType.Payload)
+                        received.Add(e.Payload.Array[0]);
             }
             Runner.Equal("1 2 3", string.Join(" ", received), "payloads to the client");
             client.Send(data, 0, 8);
             world.Step();
             world.Step();
-            Runner.True(slot.TryReceive(out packet) && packet.Payload.Count == 8 && !slot.TryReceive(out packet), "read by slot");
+            Runner.True(world.Server.NextEvent(out e) && e.Type == NetcodeEventType.Payload && e.Payload.Count == 8, "read");
 
             slot.Disconnect();
             world.Until(() => client.State == ClientState.Disconnected, "the client hears of it");
@@ -275,9 +275,9 @@ internal static unsafe class ConnectionTests
             Runner.True(client.IsLoopback && client.Index == 1 && server[1].IsLoopback && server[1].ClientId == 42, "connected");
             client.Send(new byte[] { 11 });
             server.Send(1, new byte[] { 22 });
-            ReceivedPacket packet;
-            Runner.True(server.TryReceive(1, out packet) && packet.Payload.Array[0] == 11, "to the server");
-            Runner.True(client.TryReceive(out packet) && packet.Payload.Array[0] == 22, "to the client");
+            NetcodeEvent e;
+            Runner.True(server.NextEvent(out e) && server.NextEvent(out e) && e.Payload.Array[0] == 11, "to the server");
+            Runner.True(client.NextEvent(out e) && client.NextEvent(out e) && e.Payload.Array[0] == 22, "to the client");
             client.DisconnectLoopback();
             server.DisconnectLoopbackClient(1);
             Runner.True(!server[1].IsConnected && client.State == ClientState.Disconnected, "disconnected");

@@ -91,8 +91,6 @@ internal static class MistakeTests
                 Runner.Throws<ArgumentOutOfRangeException>(() => server.Send(index, new byte[1]), "a slot");
                 Runner.Throws<ArgumentOutOfRangeException>(() => server.Disconnect(index), "a slot");
                 Runner.Throws<ArgumentOutOfRangeException>(() => { ServerSlot slot = server[index]; }, "a slot");
-                ReceivedPacket packet;
-                Runner.Throws<ArgumentOutOfRangeException>(() => server.TryReceive(index, out packet), "a slot");
             }
             Runner.Throws<ArgumentOutOfRangeException>(() => server.Broadcast(new byte[1], 0, 1, 2), "a slot to leave out");
             Runner.Throws<ArgumentOutOfRangeException>(() => server.Start(0), "0 slots");

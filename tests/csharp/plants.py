@@ -19,7 +19,7 @@ BOT = "examples/csharp/ArenaBot.cs"
 
 # The title; the file; what stands there, once or more; what stands there instead; of which tests one must fail.
 PLANTS = [
-    ("two fields swapped", NETCODE, "public int packet_quota;\n        public int update_budget;", "public int update_budget;\n        public int packet_quota;", "layout"),
+    ("two fields swapped", NETCODE, "public int packet_pool_buffers;\n        public int packet_quota;\n        public int update_budget;", "public int packet_pool_buffers;\n        public int update_budget;\n        public int packet_quota;", "layout"),
     ("a field too many", NETCODE, "public int roaming;\n", "public int roaming, more;\n", "layout"),
     ("a number too few", NETCODE, "        TokenMalformed,\n", "", "layout"),
     ("a number that is another", NETCODE, "SendingConnectionResponse = 2", "SendingConnectionResponse = 4", "layout"),

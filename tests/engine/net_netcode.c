@@ -329,6 +329,7 @@ static void client_open( struct peer_t * peer )
         return;
     }
     netcode_default_client_config( &config );
+    config.events = 1;
     config.log_callback = log_line;
     peer->client =
         netcode_client_create( peer->address.type == NETCODE_ADDRESS_IPV6 ? "::" : "0.0.0.0", &config, netcode_time() );
@@ -499,6 +500,7 @@ static boolean module_init_server( void )
         I_Error( "netcode: a server needs -netkey FILE, the private key that it shares with the backend, and "
                  "-netaddress ADDRESS:PORT, its address in the backend's tokens" );
     netcode_default_server_config( &config );
+    config.events = 1;
     config.protocol_id = read_protocol_id();
     if ( !secret_read_key( "netcode", key_path, config.private_key ) )
         I_Error( "netcode: no private key" );

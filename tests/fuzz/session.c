@@ -904,7 +904,7 @@ FUZZ_UNCOUNTED static void session_check_moved_event( const struct netcode_event
 static void session_read_server_events( int count )
 {
     struct netcode_event_t event;
-    while ( s.server && count-- > 0 && netcode_server_next_event( s.server, &event ) ) {
+    while ( s.server && s.server_config.events && count-- > 0 && netcode_server_next_event( s.server, &event ) ) {
         FUZZ_CHECK( event.type >= NETCODE_EVENT_CONNECTED && event.type <= NETCODE_EVENT_MOVED );
         if ( event.type == NETCODE_EVENT_MOVED )
             session_check_moved_event( &event );
@@ -919,7 +919,8 @@ static void session_read_server_events( int count )
 static void session_read_client_events( int party, int count )
 {
     struct netcode_event_t event;
-    while ( s.clients[party] && count-- > 0 && netcode_client_next_event( s.clients[party], &event ) ) {
+    while ( s.clients[party] && s.client_config.events && count-- > 0 &&
+            netcode_client_next_event( s.clients[party], &event ) ) {
         FUZZ_CHECK( event.type >= NETCODE_EVENT_CONNECTED && event.type <= NETCODE_EVENT_DISCONNECTED );
         FUZZ_CHECK( event.type != NETCODE_EVENT_DISCONNECTED || event.reason <= 0 );
         fuzz_note( event.session * 4 + (uint64_t) event.type );
@@ -933,7 +934,8 @@ static void session_read_slot( int slot )
 {
     int bytes = 0;
     uint64_t sequence = 0;
-    uint8_t * data = s.server ? netcode_server_receive_packet( s.server, slot, &bytes, &sequence ) : NULL;
+    uint8_t * data =
+        s.server && !s.server_config.events ? netcode_server_receive_packet( s.server, slot, &bytes, &sequence ) : NULL;
     if ( data )
         session_got( 0, -1, sequence, data, bytes );
 }
@@ -946,7 +948,9 @@ static void session_read_client( int party )
         session_read_client_events( party, 1 );
         return;
     }
-    uint8_t * data = s.clients[party] ? netcode_client_receive_packet( s.clients[party], &bytes, &sequence ) : NULL;
+    uint8_t * data = s.clients[party] && !s.client_config.events
+                         ? netcode_client_receive_packet( s.clients[party], &bytes, &sequence )
+                         : NULL;
     if ( data )
         session_got( party, -1, sequence, data, bytes );
 }
@@ -1528,7 +1532,7 @@ FUZZ_UNCOUNTED static void session_check_inbox( const nc_inbox_t * inbox, uint32
                                                 const struct session_party_t * p, int current )
 {
     const nc_pool_t * pool = inbox->pool;
-    uint32_t queued = inbox->orphans.count, reserved = 0, left = 0;
+    uint32_t queued = 0, unread = 0, reserved = 0, left = 0;
     for ( uint32_t i = 0; i < inbox->client_count; i++ ) {
         const nc_queue_t * queue = &inbox->queues[i];
         session_check_list( &queue->list, inbox->queue_links );
@@ -1539,12 +1543,12 @@ FUZZ_UNCOUNTED static void session_check_inbox( const nc_inbox_t * inbox, uint32
         left += !queue->is_open && queue->list.count > 0;
     }
     session_check_list( &inbox->events, inbox->event_links );
-    session_check_list( &inbox->orphans, inbox->queue_links );
     session_check_list( &inbox->disconnected, inbox->disconnected_links );
-    session_check_list( &inbox->ended, inbox->ended_links );
     FUZZ_CHECK( inbox->queued == queued && inbox->reserved == reserved && inbox->disconnected.count == left );
     FUZZ_CHECK( pool->free_count + queued + pool->held + batch == pool->count );
-    FUZZ_CHECK( inbox->events.count == queued + inbox->note_count - inbox->free_note_count );
+    for ( uint32_t i = 0; inbox->has_events && i < inbox->client_count * NC_EVENTS; i++ )
+        unread += inbox->unread[i].session != 0;
+    FUZZ_CHECK( inbox->events.count == ( inbox->has_events ? queued + unread : 0 ) );
     FUZZ_CHECK( !current || (uint32_t) p->held_count == pool->held );
 }
 
@@ -1578,8 +1582,8 @@ FUZZ_UNCOUNTED static void session_check_slot( uint32_t index )
     for ( uint32_t i = 0; i < index; i++ )
         FUZZ_CHECK( memory->slots[i].state != NC_SLOT_CONNECTED || slot->address.type == NETCODE_ADDRESS_NONE ||
                     !netcode_address_equal( &memory->slots[i].address, &slot->address ) );
-    if ( s.server_config.roaming )
-        FUZZ_CHECK( ( memory->inbox.queues[index].moved_note != FUZZ_NOWHERE ) ==
+    if ( s.server_config.roaming && s.server_config.events )
+        FUZZ_CHECK( ( memory->inbox.unread[index * NC_EVENTS + NC_EVENT_MOVED].session != 0 ) ==
                     ( memory->paths[index].moves > s.paths[s.slot_tokens[index]].moves_reported ) );
     FUZZ_CHECK( memory->wheel.list_of[index] < NC_WHEEL_BUCKETS );
     if ( session_tokens[s.slot_tokens[index]].expire != UINT64_MAX && s.server->handshakes.used.refused_up_to == 0 )
@@ -1856,7 +1860,7 @@ static void session_other_creates( uint8_t which )
     if ( there ) {
         struct netcode_event_t event;
         fuzz_note( netcode_server_get_port( there ) );
-        FUZZ_CHECK( !netcode_server_next_event( there, &event ) && event.type == NETCODE_EVENT_NONE );
+        FUZZ_CHECK( !netcode_server_next_event( there, &event ) );
         FUZZ_CHECK( netcode_server_client_disconnect_reason( there, 0 ) == 0 );
         if ( which & 128 )
             netcode_server_start( there, 1 );
@@ -2110,6 +2114,7 @@ static void session_configure( uint8_t head )
     client->state_change_callback = session_on_state;
     server->sequence_base = client->sequence_base = a & 1 ? NETCODE_SEQUENCE_BASE_ZERO : NETCODE_SEQUENCE_BASE_RANDOM;
     server->batch_sends = a >> 1 & 1;
+    server->events = client->events = b >> 7;
     client->batch_sends = a >> 2 & 1;
     server->replace_existing_clients = a >> 3 & 1;
     server->override_send_and_receive = client->override_send_and_receive = ( a & 0x90 ) == 0x90;

@@ -237,6 +237,7 @@ static int hostile_server( const struct hostile_t * hostile )
     const uint8_t hello[] = HOSTILE_HELLO;
     int was_in = 0;
     netcode_default_server_config( &config );
+    config.events = 1;
     config.protocol_id = 7;
     memcpy( config.private_key, world.key, NETCODE_KEY_BYTES );
     config.network_simulator = world.network;

@@ -246,6 +246,7 @@ static int run_server( const struct options_t * options )
     double now = time_now(), end = now + options->seconds;
     uint8_t data[PAYLOAD_BYTES];
     netcode_default_server_config( &config );
+    config.events = 1;
     config.protocol_id = PROTOCOL_ID;
     memset( config.private_key, KEY_BYTE, sizeof( config.private_key ) );
     config.bind_address = options->at;

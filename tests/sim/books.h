@@ -9,7 +9,7 @@
 
 static void sim_check_inbox( const nc_inbox_t * inbox, uint32_t batch )
 {
-    uint32_t reserved = 0, queued = inbox->orphans.count, left = 0, joined = 0;
+    uint32_t reserved = 0, queued = 0, unread = 0, left = 0, joined = 0;
     for ( uint32_t i = 0; i < inbox->client_count; i++ ) {
         const nc_queue_t * queue = &inbox->queues[i];
         if ( queue->is_open && queue->list.count < inbox->share )
@@ -21,7 +21,9 @@ static void sim_check_inbox( const nc_inbox_t * inbox, uint32_t batch )
     SIM_BOOK( inbox->reserved == reserved );
     SIM_BOOK( inbox->queued == queued );
     SIM_BOOK( inbox->disconnected.count == left );
-    SIM_BOOK( inbox->events.count == inbox->queued - joined + inbox->note_count - inbox->free_note_count );
+    for ( uint32_t i = 0; i < inbox->client_count * NC_EVENTS; i++ )
+        unread += inbox->unread[i].session != 0;
+    SIM_BOOK( inbox->events.count == inbox->queued - joined + unread );
     SIM_BOOK( inbox->pool->count == inbox->pool->free_count + inbox->queued + inbox->pool->held + batch );
 }
 
@@ -57,7 +59,7 @@ static void sim_check_slot( const struct netcode_server_t * s, uint32_t index )
     SIM_BOOK( slot->state != NC_SLOT_CLOSING );
     SIM_BOOK( s->running || !is_taken );
     SIM_BOOK( memory->inbox.queues[index].is_open == is_taken );
-    SIM_BOOK( is_free == !is_taken );
+    SIM_BOOK( is_free == ( !is_taken && nc_inbox_can_open( &memory->inbox, index ) ) );
     SIM_BOOK( ( memory->wheel.list_of[index] != NC_WHEEL_LISTS ) == is_taken );
     SIM_BOOK( sodium_is_zero( slot->server_to_client_key, NETCODE_KEY_BYTES ) == !is_taken );
     SIM_BOOK( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ) == !is_taken );

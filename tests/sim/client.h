@@ -21,7 +21,6 @@ static void sim_client_end( struct sim_client_t * c )
     SIM_CHECK( callbacks_alternate, c->state == netcode_client_state( c->client ), "client %d is %s, reported %s",
                c->port.index, netcode_client_state_name( netcode_client_state( c->client ) ),
                netcode_client_state_name( c->state ) );
-    c->events_lost |= c->client->inbox.free_note_count <= 2;
     if ( sim_rarely( 12 ) )
         sim_check_client_books( c->client );
 }
@@ -34,6 +33,7 @@ static void sim_client_configure( struct sim_client_t * c, struct netcode_client
     config->free_function = sim_release;
     config->callback_context = c;
     config->state_change_callback = sim_on_state;
+    config->events = 1;
     config->sequence_base = net.is_zero ? NETCODE_SEQUENCE_BASE_ZERO : NETCODE_SEQUENCE_BASE_RANDOM;
     config->packet_pool_buffers = 16 << sim_below( 2 );
     config->update_budget = budgets[sim_below( 4 )];
@@ -68,7 +68,6 @@ static void sim_client_create( struct sim_client_t * c )
     c->state = NETCODE_CLIENT_STATE_DISCONNECTED;
     c->object = ++sim_client_objects;
     c->event_open = c->event_last = 0;
-    c->events_lost = 0;
     memset( sim_client_conns[c->port.index], 0, sizeof( sim_client_conns[0] ) );
 }
 

@@ -482,18 +482,17 @@ static void sim_client_read_all( struct sim_client_t * c )
     while ( c->client && netcode_client_next_event( c->client, &event ) ) {
         switch ( event.type ) {
         case NETCODE_EVENT_CONNECTED:
-            SIM_CHECK( events_agree, ( c->event_open == 0 || c->events_lost ) && event.session > c->event_last,
+            SIM_CHECK( events_agree, c->event_open == 0 && event.session > c->event_last,
                        "client %d: CONNECTED, session %" PRIu64, c->port.index, event.session );
             c->event_open = c->event_last = event.session;
-            c->events_lost = 0;
             break;
         case NETCODE_EVENT_PAYLOAD:
-            SIM_CHECK( events_agree, c->event_open == event.session || c->events_lost,
-                       "client %d: a payload of session %" PRIu64, c->port.index, event.session );
+            SIM_CHECK( events_agree, c->event_open == event.session, "client %d: a payload of session %" PRIu64,
+                       c->port.index, event.session );
             sim_client_payload( c, sim_client_conns[c->port.index][event.session % 16], event.data, event.bytes );
             break;
         default:
-            SIM_CHECK( events_agree, c->event_open == event.session || c->event_open == 0 || c->events_lost,
+            SIM_CHECK( events_agree, c->event_open == event.session || c->event_open == 0,
                        "client %d: DISCONNECTED, session %" PRIu64, c->port.index, event.session );
             c->event_open = 0;
         }

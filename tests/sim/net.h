@@ -173,7 +173,6 @@ struct sim_client_t {
     int deadline_met;
     uint64_t event_open;
     uint64_t event_last;
-    int events_lost;
 };
 
 struct sim_seen_t {

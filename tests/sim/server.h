@@ -48,6 +48,7 @@ static void sim_server_configure( struct sim_server_t * s )
     config->free_function = sim_release;
     config->callback_context = s;
     config->connect_disconnect_callback = sim_on_slot;
+    config->events = 1;
     config->unix_time = sim_on_server_unix;
     config->admit_callback = sim_rarely( 2 ) ? sim_on_admit : NULL;
     config->sequence_base = net.is_zero ? NETCODE_SEQUENCE_BASE_ZERO : NETCODE_SEQUENCE_BASE_RANDOM;

@@ -167,7 +167,8 @@ static void sim_check_nothing_left( struct sim_server_t * s )
     sim_server_read_all( s );
     for ( int i = 0; sim.has_messages && i < s->slots; i++ ) { /* what was not taken to be a message's */
         int bytes;
-        for ( uint8_t * data; ( data = netcode_server_receive_packet( s->server, i, &bytes, NULL ) ) != NULL; )
+        for ( uint8_t * data;
+              ( data = nc_inbox_receive( &s->server->memory.inbox, (uint32_t) i, &bytes, NULL ) ) != NULL; )
             netcode_server_free_packet( s->server, data );
     }
     SIM_CHECK( slots_left, netcode_server_num_connected_clients( s->server ) == 0 && s->clients == 0,

@@ -19,9 +19,8 @@ static int do_to_client( struct world_t * w, int number )
     case 2: netcode_client_update( c, w->time + 1.0 ); break;
     case 3: netcode_client_send_packet( c, data, 20 ); break;
     case 4:
-        packet = netcode_client_receive_packet( c, &bytes, NULL );
-        if ( packet )
-            netcode_client_free_packet( c, packet );
+        packet = c->config.events ? NULL : netcode_client_receive_packet( c, &bytes, NULL );
+        netcode_client_free_packet( c, packet );
         break;
     case 5: (void) netcode_client_state( c ); break;
     case 6: (void) netcode_client_index( c ); break;
@@ -34,7 +33,7 @@ static int do_to_client( struct world_t * w, int number )
     case 13: (void) netcode_client_loopback( c ); break;
     case 14: netcode_client_process_loopback_packet( c, data, 10, 1 ); break;
     case 15:
-        if ( netcode_client_next_event( c, &event ) && event.type == NETCODE_EVENT_PAYLOAD )
+        if ( c->config.events && netcode_client_next_event( c, &event ) )
             netcode_client_free_packet( c, event.data );
         break;
     case 16: netcode_client_flush( c ); break;
@@ -71,9 +70,8 @@ static int do_to_server( struct world_t * w, int number )
     case 2: netcode_server_update( s, w->time + 1.0 ); break;
     case 3: netcode_server_send_packet( s, 0, data, 20 ); break;
     case 4:
-        packet = netcode_server_receive_packet( s, 0, &bytes, NULL );
-        if ( packet )
-            netcode_server_free_packet( s, packet );
+        packet = s->config.events ? NULL : netcode_server_receive_packet( s, 0, &bytes, NULL );
+        netcode_server_free_packet( s, packet );
         break;
     case 5: (void) netcode_server_running( s ); break;
     case 6: (void) netcode_server_max_clients( s ); break;
@@ -92,9 +90,8 @@ static int do_to_server( struct world_t * w, int number )
     case 19: netcode_server_process_loopback_packet( s, 1, data, 10, 1 ); break;
     case 20: (void) netcode_server_get_port( s ); break;
     case 21:
-        for ( i = 0; i < 10 && netcode_server_next_event( s, &event ); i++ )
-            if ( event.type == NETCODE_EVENT_PAYLOAD )
-                netcode_server_free_packet( s, event.data );
+        for ( i = 0; i < 10 && s->config.events && netcode_server_next_event( s, &event ); i++ )
+            netcode_server_free_packet( s, event.data );
         break;
     case 22: netcode_server_flush( s ); break;
     case 23: netcode_server_wait( s, 0.0 ); break;
@@ -217,13 +214,12 @@ static int one_life( int where, int number, int of_server )
     w->step = 0.02;
     w->server_config.connect_disconnect_callback = back_change;
     w->client_config.state_change_callback = back_change;
+    w->server_config.events = w->client_config.events = test_random_below( 2 );
     w->server_config.drop_callback = w->client_config.drop_callback = back_drop;
     w->server_config.send_loopback_packet_callback = w->client_config.send_loopback_packet_callback = back_loopback;
     w->server_config.log_callback = w->client_config.log_callback = back_log;
     w->server_config.unix_time = back_unix;
-    world_add_server( w, 4 );
-    world_add_client( w );
-    world_add_client( w );
+    world_fill( w, 1, 4, 2 );
     r = recipe_for( w, 3 );
     mint( &r, callback_token );
     REQUIRE( world_join( w, 1, 2 ) );

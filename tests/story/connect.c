@@ -435,6 +435,7 @@ TEST( threat_70_impossible_slots_connect )
         const struct world_datagram_t * sent;
         int type;
         uint64_t sequence;
+        w->client_config.events = 1;
         world_add_server( w, 4 );
         world_add_client( w );
         w->cut_types = 1u << NETCODE_PACKET_KEEP_ALIVE;

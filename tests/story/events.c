@@ -8,7 +8,7 @@ static int next( struct world_t * w, struct netcode_event_t * e )
 
 TEST( events_in_their_true_order )
 {
-    struct world_t * w = world_open( CLEAN, 1, 4, 2 );
+    struct world_t * w = world_open_with_events( CLEAN, 1, 4, 2 );
     struct netcode_event_t e;
     uint64_t session[2];
     uint8_t expected[20];
@@ -59,11 +59,13 @@ TEST( events_in_their_true_order )
 
 TEST( a_slot_that_is_used_again_has_a_new_session )
 {
-    struct world_t * w = world_open( CLEAN, 1, 1, 2 );
+    struct world_t * w = world_new( CLEAN );
     struct netcode_event_t e;
     uint64_t sessions[6];
     uint8_t data[10] = { 1 };
     int i, j, before;
+    w->server_config.events = 1;
+    world_fill( w, 1, 1, 2 );
     for ( i = 0; i < 6; i++ ) {
         REQUIRE( world_join( w, i % 2, 1 + (uint64_t) i ) );
         REQUIRE_EQ( next( w, &e ), 1 );
@@ -91,65 +93,126 @@ TEST( a_slot_that_is_used_again_has_a_new_session )
     }
 }
 
-/* They are not read: they are bounded, what is reported makes sense, and memory does not grow. */
-TEST( unread_events_are_bounded )
+/* Events that are not read: each slot is used twice, then nobody gets in; once they are read, the slots are free again. */
+TEST( unread_events_keep_slots_taken )
 {
-    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct world_t * w = world_open_with_events( CLEAN, 1, 2, 0 );
     struct netcode_event_t e;
     struct puppet_t p;
-    uint64_t open_session = 0;
+    uint64_t open_session[2] = { 0, 0 };
     int i, count = 0, allocations = w->allocator.allocations;
-    for ( i = 0; i < 1000; i++ ) {
+    for ( i = 0; i < 4; i++ ) {
         REQUIRE( puppet_join( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" ) );
-        if ( i < 999 )
-            netcode_server_disconnect_client( w->servers[0], 0 );
+        netcode_server_disconnect_client( w->servers[0], (int) p.client_index );
     }
+    puppet_make( &p, w, 0, 9, "10.2.0.1:6000" );
+    CHECK( !puppet_connect( &p ) );
+    CHECK_GE( p.denials, 1 );
+    CHECK_GE( server_drops( w, 0, NETCODE_DROP_SERVER_FULL ), 1 );
+    REFUSED( CHECK_EQ( netcode_server_connect_loopback_client( w->servers[0], 0, 77, NULL ), NETCODE_ERROR ) );
     CHECK_EQ( w->allocator.allocations, allocations );
     while ( next( w, &e ) ) {
+        CHECK_EQ( e.type, open_session[e.client_index] ? NETCODE_EVENT_DISCONNECTED : NETCODE_EVENT_CONNECTED );
+        CHECK( !open_session[e.client_index] || open_session[e.client_index] == e.session );
+        open_session[e.client_index] = open_session[e.client_index] ? 0 : e.session;
         count++;
-        if ( e.type == NETCODE_EVENT_CONNECTED ) {
-            CHECK_EQ( open_session, 0 );
-            open_session = e.session;
-        } else {
-            CHECK_EQ( e.type, NETCODE_EVENT_DISCONNECTED );
-            CHECK_EQ( open_session, e.session );
-            open_session = 0;
-        }
     }
-    CHECK_GE( count, 1 );
-    CHECK_LE( count, 200 );
-    CHECK_EQ( open_session,
-              netcode_server_client_session( w->servers[0], 0 ) ); /* the present client is never forgotten */
+    CHECK_EQ( count, 8 );
+    CHECK( puppet_join( &p, w, 0, 10, "10.2.0.1:6000" ) );
 }
 
-/* A payload is handed out once, by whichever function is asked first. */
-TEST( events_and_per_slot_calls_share_the_payloads )
+/* A start with as many slots keeps unread events, and the slots wait for them. */
+TEST( unread_events_outlive_a_stop )
 {
-    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct world_t * w = world_open_with_events( CLEAN, 1, 1, 0 );
     struct netcode_event_t e;
-    uint8_t * packet;
-    int i, bytes, payloads = 0;
-    REQUIRE( world_join( w, 0, 1 ) );
-    for ( i = 0; i < 6; i++ )
-        client_send( w, 0, 10, i );
-    world_run( w, 0.1 );
-    packet = netcode_server_receive_packet( w->servers[0], 0, &bytes, NULL );
-    REQUIRE( packet != NULL );
-    netcode_server_free_packet( w->servers[0], packet );
-    REQUIRE( next( w, &e ) );
-    CHECK_EQ( e.type, NETCODE_EVENT_CONNECTED );
-    REQUIRE( next( w, &e ) );
-    CHECK_EQ( e.type, NETCODE_EVENT_PAYLOAD );
-    netcode_server_free_packet( w->servers[0], e.data );
-    CHECK_EQ( server_drain( w, 0, 0 ), 4 );
+    struct puppet_t p;
+    int i, count = 0;
+    for ( i = 0; i < 2; i++ ) {
+        REQUIRE( puppet_join( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" ) );
+        world_restart( w, 0, 1 );
+    }
+    puppet_make( &p, w, 0, 9, "10.2.0.1:6000" );
+    CHECK( !puppet_connect( &p ) );
     while ( next( w, &e ) )
-        payloads += e.type == NETCODE_EVENT_PAYLOAD;
-    CHECK_EQ( payloads, 0 );
+        count++;
+    CHECK_EQ( count, 4 );
+    puppet_make( &p, w, 0, 10, "10.2.0.1:6000" );
+    CHECK( puppet_connect( &p ) );
+}
+
+/* A takeover needs its slot at once: one whose last two sessions are unread waits, and the old session goes on. */
+TEST( a_takeover_waits_for_unread_events )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct netcode_event_t e;
+    struct puppet_t p[3];
+    int i;
+    w->server_config.events = w->server_config.replace_existing_clients = 1;
+    world_fill( w, 1, 2, 0 );
+    for ( i = 0; i < 3; i++ ) {
+        puppet_make( &p[i], w, 0, 5, i == 0 ? "10.2.0.1:6000" : i == 1 ? "10.2.0.2:6000" : "10.2.0.3:6000" );
+        p[i].r.expire += (uint64_t) i;
+        puppet_mint( &p[i] );
+        CHECK_EQ( puppet_connect( &p[i] ), i < 2 );
+    }
+    CHECK_GE( server_drops( w, 0, NETCODE_DROP_CLIENT_ID_CONNECTED ), 1 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
+    for ( i = 0; i < 3; i++ )
+        CHECK_EQ( next( w, &e ), 1 );
+    CHECK_EQ( next( w, &e ), 0 );
+    CHECK( puppet_connect( &p[2] ) );
+}
+
+/* Each of the two ways to read is refused where the config has the other one. */
+TEST( events_or_per_slot_calls )
+{
+    int has_events, bytes;
+    for ( has_events = 0; has_events < 2; has_events++ ) {
+        struct world_t * w = has_events ? world_open_with_events( CLEAN, 1, 2, 1 ) : world_open( CLEAN, 1, 2, 1 );
+        struct netcode_event_t e;
+        REQUIRE( world_join( w, 0, 1 ) );
+        client_send( w, 0, 10, 1 );
+        server_send( w, 0, 0, 10, 1 );
+        world_run( w, 0.1 );
+        if ( has_events ) {
+            BAD( CHECK( netcode_server_receive_packet( w->servers[0], 0, &bytes, NULL ) == NULL ) );
+            BAD( CHECK( netcode_client_receive_packet( w->clients[0], &bytes, NULL ) == NULL ) );
+            CHECK( next( w, &e ) && next( w, &e ) && e.type == NETCODE_EVENT_PAYLOAD );
+            netcode_server_free_packet( w->servers[0], e.data );
+        } else {
+            BAD( CHECK_EQ( netcode_server_next_event( w->servers[0], &e ), 0 ) );
+            BAD( CHECK_EQ( netcode_client_next_event( w->clients[0], &e ), 0 ) );
+            CHECK_EQ( server_drain( w, 0, 0 ), 1 );
+            CHECK_EQ( client_drain( w, 0 ), 1 );
+        }
+        world_close( w );
+    }
+}
+
+/* A client whose application reads no events connects twice. */
+TEST( a_client_waits_for_unread_events )
+{
+    struct world_t * w = world_open_with_events( CLEAN, 1, 4, 1 );
+    struct netcode_event_t e;
+    struct recipe_t r;
+    for ( uint64_t i = 1; i <= 2; i++ ) {
+        REQUIRE( world_join( w, 0, i ) );
+        netcode_client_disconnect( w->clients[0] );
+    }
+    r = recipe_for( w, 3 );
+    mint( &r, w->tokens[0] );
+    TOLERATE( CHECK_EQ( netcode_client_connect( w->clients[0], w->tokens[0] ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_client_connect_loopback( w->clients[0], 0, 4 ), NETCODE_ERROR ) );
+    for ( int i = 0; i < 2; i++ )
+        CHECK_EQ( netcode_client_next_event( w->clients[0], &e ), 1 );
+    CHECK_EQ( netcode_client_connect( w->clients[0], w->tokens[0] ), NETCODE_OK );
+    CHECK( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
 }
 
 TEST( the_clients_events )
 {
-    struct world_t * w = world_open( CLEAN, 1, 4, 1 );
+    struct world_t * w = world_open_with_events( CLEAN, 1, 4, 1 );
     struct netcode_event_t e;
     uint64_t first;
     uint8_t expected[20];
@@ -187,7 +250,7 @@ TEST( the_clients_events )
 /* A token that is refused begins no session and ends none. */
 TEST( an_invalid_token_repeats_no_event )
 {
-    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct world_t * w = world_open_with_events( CLEAN, 1, 2, 1 );
     struct netcode_event_t e;
     uint64_t ended[8];
     int count = 0, i, j;
@@ -210,7 +273,7 @@ TEST( an_invalid_token_repeats_no_event )
 TEST( a_clients_events_name_its_slot )
 {
     static const int types[] = { NETCODE_EVENT_CONNECTED, NETCODE_EVENT_PAYLOAD, NETCODE_EVENT_DISCONNECTED };
-    struct world_t * w = world_open( CLEAN, 1, 3, 3 );
+    struct world_t * w = world_open_with_events( CLEAN, 1, 3, 3 );
     struct netcode_event_t event;
     int next = 0;
     for ( int i = 0; i < 3; i++ )
@@ -248,7 +311,7 @@ TEST( corners_a_payload_outlives_failed_attempts )
 
 TEST( mutants_a_server_that_never_started_has_no_event )
 {
-    struct world_t * w = world_open( CLEAN, 0, 0, 0 );
+    struct world_t * w = world_open_with_events( CLEAN, 0, 0, 0 );
     struct netcode_event_t event;
     world_make_server( w, 0 );
     w->server_count = 1;

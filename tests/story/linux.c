@@ -638,6 +638,7 @@ static struct netcode_server_config_t lan_config( void )
     config.protocol_id = WORLD_PROTOCOL;
     memcpy( config.private_key, world_key, NETCODE_KEY_BYTES );
     config.log_callback = lan_log;
+    config.events = 1;
     return config;
 }
 
@@ -1058,7 +1059,8 @@ TEST( linux_filter_that_is_refused )
     lan_client( 0, "127.0.0.1:0" );
     lan_connect( 0, lan.at[0], NULL );
     REQUIRE( lan_arrives( 0, lan.at[0] ) );
-    CHECK( !lan.servers[0]->base.extras.set_filter && !lan.servers[0]->base.extras.fill ); /* nothing counts floods then */
+    CHECK( !lan.servers[0]->base.extras.set_filter &&
+           !lan.servers[0]->base.extras.fill ); /* nothing counts floods then */
     raw = real_raw( lan.at[0], &to );
     (void) sendto( raw, junk, sizeof( junk ), 0, (struct sockaddr *) &to, sizeof( to ) );
     CHECK( lan_echo( 0, 100, 1 ) );

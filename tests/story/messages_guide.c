@@ -213,7 +213,7 @@ TEST( messages_guide_is_this_server )
     None of it leaks, and what they said last is heard, but where the slot has another one. */
 static void guide_departures( void ( *tick )( struct netcode_server_t *, struct netcode_messages_t **, double ) )
 {
-    struct world_t * w = world_open( CLEAN, 1, DEPARTURE_SLOTS, 1 );
+    struct world_t * w = world_open_with_events( CLEAN, 1, DEPARTURE_SLOTS, 1 );
     struct netcode_server_t * server = w->servers[0];
     struct netcode_messages_t *slots[DEPARTURE_SLOTS], *player = netcode_messages_create( small_config(), 0.0 );
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];

@@ -153,64 +153,6 @@ TEST( rotation_follows_a_key_from_place_to_place )
     }
 }
 
-/*  Sessions come and go, and the application, which reads events, reads none for long: the oldest sessions are forgotten,
-    each with the payloads that it left, whether its slot was used again or not; and no other client's go. */
-TEST( forgotten_sessions_take_their_payloads_along )
-{
-    struct world_t * w = world_open( CLEAN, 1, 3, 0 );
-    struct netcode_event_t e;
-    struct puppet_t p, held, stays;
-    uint64_t left[3], open_session = 0, stays_session;
-    int i, queued = 4, payloads = 0;
-    CHECK_EQ( netcode_server_next_event( w->servers[0], &e ), 0 );
-    for ( i = 0; i < 2; i++ ) { /* slot 0, one after the other */
-        REQUIRE( puppet_join( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" ) );
-        left[i] = netcode_server_client_session( w->servers[0], 0 );
-        puppet_say( &p, 10, i );
-        puppet_step( &p );
-        netcode_server_disconnect_client( w->servers[0], 0 );
-    }
-    puppet_make( &stays, w, 0, 3, "10.2.0.3:6000" );
-    stays.r.timeout = -1;
-    puppet_mint( &stays );
-    REQUIRE( puppet_connect( &stays ) );
-    stays_session = netcode_server_client_session( w->servers[0], 0 );
-    puppet_say( &stays, 10, 3 );
-    REQUIRE( puppet_join( &held, w, 0, 4, "10.2.0.4:6000" ) );
-    REQUIRE( puppet_join( &p, w, 0, 5, "10.2.0.5:6000" ) );
-    left[2] = netcode_server_client_session( w->servers[0], 2 );
-    puppet_say( &p, 10, 2 );
-    puppet_step( &p );
-    netcode_server_disconnect_client( w->servers[0], 2 );
-    netcode_server_disconnect_client( w->servers[0], 1 );
-    REQUIRE_EQ( server_stats( w, 0 ).packets_queued, queued );
-    for ( i = 0; i < 60; i++ ) { /* slot 1 alone */
-        int before = queued;
-        REQUIRE( puppet_join( &p, w, 0, 100 + (uint64_t) i, "10.2.0.6:6000" ) );
-        CHECK_EQ( p.client_index, 1 );
-        queued = server_stats( w, 0 ).packets_queued;
-        CHECK( queued == before || queued == before - 1 );
-        netcode_server_disconnect_client( w->servers[0], 1 );
-        queued = server_stats( w, 0 ).packets_queued;
-        CHECK_GE( queued, before - 1 );
-    }
-    CHECK_EQ( queued, 1 );
-    while ( netcode_server_next_event( w->servers[0], &e ) ) {
-        for ( i = 0; i < 3; i++ )
-            CHECK_NE( e.session, left[i] );
-        if ( e.type == NETCODE_EVENT_CONNECTED && e.session != stays_session )
-            open_session = e.session;
-        else if ( e.type == NETCODE_EVENT_DISCONNECTED )
-            CHECK_EQ( e.session, open_session );
-        if ( e.type != NETCODE_EVENT_PAYLOAD )
-            continue;
-        CHECK_EQ( e.session, stays_session );
-        netcode_server_free_packet( w->servers[0], e.data );
-        payloads++;
-    }
-    CHECK_EQ( payloads, 1 );
-}
-
 /* Requests that no key opens in one update, where the server has so many keys: how many were tried? */
 static int64_t tried_with_keys( int keys )
 {

@@ -18,16 +18,15 @@ static void payloads_free( void * context, void * pointer )
         free( (uint8_t *) pointer - 8 );
 }
 
-static struct world_t * payloads_open( void )
+static struct world_t * payloads_open( int has_events )
 {
     struct world_t * w = world_new( CLEAN );
     w->server_config.allocate_function = w->client_config.allocate_function = payloads_allocate;
     w->server_config.free_function = w->client_config.free_function = payloads_free;
     w->server_config.sequence_base = NETCODE_SEQUENCE_BASE_ZERO; /* so that each sequence fits into one byte */
     w->client_config.sequence_base = NETCODE_SEQUENCE_BASE_ZERO;
-    world_add_server( w, 2 );
-    world_add_client( w );
-    return w;
+    w->server_config.events = w->client_config.events = has_events;
+    return world_fill( w, 1, 2, 1 );
 }
 
 static void payloads_check( const uint8_t * data, int got, int bytes, int tag )
@@ -103,7 +102,7 @@ static struct recipe_t payloads_connect( struct world_t * w, int by_loopback )
 static void payloads_all_lengths( int to_server, int way, int as_event )
 {
     static const int sizes[] = { 1, 7, 8, 15, 16, 17, 100, 1199, 1200 };
-    struct world_t * w = payloads_open();
+    struct world_t * w = payloads_open( as_event );
     struct recipe_t r = payloads_connect( w, way == PAYLOADS_LOOPBACK );
     uint64_t sequence = 60; /* newer than all that the real ones sent */
     int size, length;

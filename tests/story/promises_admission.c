@@ -211,7 +211,8 @@ TEST( promise_replace_existing_clients )
     struct puppet_t old, *now = &pp[1];
     uint64_t session;
     int round, slot, i;
-    promise_world()->server_config.replace_existing_clients = 1, promise_open( 3, 3 ), slot = (int) now->client_index;
+    promise_world()->server_config.replace_existing_clients = 1;
+    pw->server_config.events = 1, promise_open( 3, 3 ), slot = (int) now->client_index;
     puppet_make( &old, pw, 0, 1002, promise_places[5] ), old.r.expire -= 1; /* older than the one that is connected */
     EQ( promise_try( &old ), 0 ), EQ( old.denials, 0 );
     EQ( promise_try( promise_new( 3, 1002, promise_places[0] ) ), 0 ); /* from another client's address */

@@ -32,7 +32,8 @@ TEST( promise_events_in_their_true_order )
     uint64_t session[4], seen[4], sequence;
     uint8_t data[12];
     int round, i;
-    payload_fill( data, 12, 9 ), memset( seen, 0, sizeof( seen ) ), promise_open( 4, 0 );
+    payload_fill( data, 12, 9 ), memset( seen, 0, sizeof( seen ) );
+    promise_world()->server_config.events = 1, promise_open( 4, 0 );
     for ( round = 0; round < 3; round++ ) {
         promise_crowd( 3 ), sequence = pp[0].sequence;
         puppet_say( &pp[2], 20, 1 ), puppet_say( &pp[0], 21, 2 ), puppet_say( &pp[2], 22, 3 ),

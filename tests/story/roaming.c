@@ -1,13 +1,16 @@
 /*  Roaming: connections that outlive an address. Manual, 16. Each rule has a test that fails without it. */
 
-static struct world_t * roam_world( int slots, int clients )
+static struct world_t * roam_world_with( int slots, int clients, int has_events )
 {
     struct world_t * w = world_new( CLEAN );
     w->server_config.roaming = 1;
-    world_add_server( w, slots );
-    while ( clients-- > 0 )
-        world_add_client( w );
-    return w;
+    w->server_config.events = has_events;
+    return world_fill( w, 1, slots, clients );
+}
+
+static struct world_t * roam_world( int slots, int clients )
+{
+    return roam_world_with( slots, clients, 0 );
 }
 
 /* A player that the tests play by hand, whose sequences are where slots are distinguished, and confirmed. */
@@ -83,7 +86,7 @@ static int roam_payloads_to( struct world_t * w, int mark, const char * address 
     of it. */
 TEST( roaming_a_client_moves )
 {
-    struct world_t * w = roam_world( 4, 1 );
+    struct world_t * w = roam_world_with( 4, 1, 1 );
     struct netcode_event_t event;
     int step, moved = 0, payloads = 0, received = 0, gap = 0, longest = 0;
     w->step = 0.001;
@@ -1188,7 +1191,7 @@ TEST( roaming_slots_without_an_address_end )
 /* Moves that were not read yet are one event; one that was not read before its client disconnected is none. */
 TEST( roaming_events )
 {
-    struct world_t * w = roam_world( 2, 1 );
+    struct world_t * w = roam_world_with( 2, 1, 1 );
     struct netcode_event_t event;
     int i, round, moved = 0, types[8], count = 0;
     char text[64];
@@ -1215,17 +1218,15 @@ TEST( roaming_events )
         world_run( w, 0.1 );
         world_destroy_client( w, 0 );
         world_make_client( w, 0 );
+        while ( netcode_server_next_event( w->servers[0], &event ) )
+            CHECK_NE( event.type, NETCODE_EVENT_MOVED );
     }
-    moved = 0;
-    while ( netcode_server_next_event( w->servers[0], &event ) )
-        moved += event.type == NETCODE_EVENT_MOVED;
-    CHECK_EQ( moved, 0 );
     CHECK_EQ( server_stats( w, 0 ).moves, 300 );
 }
 
 TEST( roaming_moves_that_were_read )
 {
-    struct world_t * w = roam_world( 2, 1 );
+    struct world_t * w = roam_world_with( 2, 1, 1 );
     struct netcode_event_t event;
     int i, moved = 0;
     char text[64];

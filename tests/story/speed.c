@@ -203,7 +203,7 @@ enum { SPEED_DEED_BATCH = 12 };
 /* Opens a world in which the drop callback of that batch does this deed, and hands the batch over. */
 static struct netcode_server_stats_t speed_bother( int way, void ( *deed )( struct netcode_server_t * server ) )
 {
-    struct world_t * w = world_open( CLEAN, 1, SPEED_SLOTS, 0 );
+    struct world_t * w = world_open_with_events( CLEAN, 1, SPEED_SLOTS, 0 );
     struct netcode_server_stats_t before;
     speed_prepare( w );
     speed_read();
@@ -423,7 +423,7 @@ static struct speed_result_t speed_run( uint64_t seed, int way, void ( *batch )(
     test_state.random = ledger_random_state = seed;
     ledger_reset(); /* the other variants seal the same: each is a world of its own */
     w->mapped = speed_receive;
-    w->server_config.replace_existing_clients = 1;
+    w->server_config.replace_existing_clients = w->server_config.events = 1;
     speed.w = w;
     speed.way = SPEED_AT_ONCE;
     world_add_server( w, SPEED_SLOTS );
@@ -495,7 +495,7 @@ TEST( speed_a_batch_is_as_good_as_one_by_one )
     behind. */
 TEST( speed_goodbyes_right_behind_a_response )
 {
-    struct world_t * w = world_open( CLEAN, 1, SPEED_SLOTS, 1 );
+    struct world_t * w = world_open_with_events( CLEAN, 1, SPEED_SLOTS, 1 );
     world_connect( w, 0, 1 );
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 2.0 ) );
     w->time += w->step;
@@ -545,7 +545,7 @@ static void speed_on_leaving( struct world_party_t * party, int slot, int connec
 
 TEST( speed_a_leaving_player_is_not_heard )
 {
-    struct world_t * w = world_open( CLEAN, 1, SPEED_SLOTS, 0 );
+    struct world_t * w = world_open_with_events( CLEAN, 1, SPEED_SLOTS, 0 );
     struct netcode_server_stats_t before;
     speed_prepare( w );
     speed_read();
@@ -620,6 +620,7 @@ TEST( speed_places_are_ready )
     int next = 0;
     memset( held, 0, sizeof( held ) );
     w->mapped = speed_receive_spoilt;
+    w->server_config.events = 1;
     speed.way = 0;
     world_add_server( w, SPEED_SLOTS );
     speed_prepare( w );
@@ -684,30 +685,3 @@ TEST( speed_places_of_a_client_are_ready )
 }
 
 /* ---- events over a start ---- */
-
-/*  A program that takes events takes them after a start with other slots as well: what a player left in a slot is
-    reported in its turn. */
-TEST( speed_events_are_taken_after_a_start_with_other_slots )
-{
-    static const int slots[] = { 3, SPEED_SLOTS, 1 };
-    struct world_t * w = world_open( CLEAN, 1, SPEED_SLOTS, 0 );
-    speed_prepare( w );
-    speed_read();
-    for ( int i = 0; i < 3; i++ ) {
-        struct puppet_t * first = &speed.players[6];
-        struct puppet_t * second = &speed.players[7];
-        netcode_server_start( w->servers[0], slots[i] );
-        speed.read[106] = 0;
-        puppet_make( first, w, 0, 106, "10.2.0.7:6000" );
-        puppet_make( second, w, 0, 107, "10.2.0.8:6000" );
-        REQUIRE( puppet_connect( first ) );
-        speed_say( 6 );
-        speed_say( 6 );
-        puppet_send( first, NETCODE_PACKET_DISCONNECT, NULL, 0 );
-        puppet_step( first );
-        REQUIRE( puppet_connect( second ) );
-        CHECK_EQ( world_slot( w, 0, 107 ), 0 ); /* in the same slot */
-        speed_read();
-        CHECK_EQ( speed.read[106], 2 );
-    }
-}

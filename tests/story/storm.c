@@ -6,7 +6,7 @@
 
 static void storm_check_inbox( const nc_inbox_t * inbox, uint32_t batch )
 {
-    uint32_t i, reserved = 0, queued = inbox->orphans.count, left = 0;
+    uint32_t i, reserved = 0, queued = 0, unread = 0, left = 0;
     for ( i = 0; i < inbox->client_count; i++ ) {
         const nc_queue_t * queue = &inbox->queues[i];
         if ( queue->is_open && queue->list.count < inbox->share )
@@ -17,7 +17,9 @@ static void storm_check_inbox( const nc_inbox_t * inbox, uint32_t batch )
     CHECK_EQ( inbox->reserved, reserved );
     CHECK_EQ( inbox->queued, queued );
     CHECK_EQ( inbox->disconnected.count, left );
-    CHECK_EQ( inbox->events.count, inbox->queued + inbox->note_count - inbox->free_note_count );
+    for ( i = 0; inbox->has_events && i < inbox->client_count * NC_EVENTS; i++ )
+        unread += inbox->unread[i].session != 0;
+    CHECK_EQ( inbox->events.count, inbox->has_events ? inbox->queued + unread : 0 );
     CHECK_EQ( inbox->pool->count, inbox->pool->free_count + inbox->queued + inbox->pool->held + batch );
 }
 
@@ -53,7 +55,8 @@ static void storm_check_slot( const struct netcode_server_t * s, uint32_t index,
     CHECK( nested || slot->state != NC_SLOT_CLOSING );
     CHECK( s->running || !is_taken );
     CHECK_EQ( memory->inbox.queues[index].is_open, is_taken );
-    CHECK_EQ( memory->free_slots.words[index / 64] >> ( index % 64 ) & 1, !is_taken );
+    CHECK_EQ( memory->free_slots.words[index / 64] >> ( index % 64 ) & 1,
+              !is_taken && nc_inbox_can_open( &memory->inbox, index ) );
     CHECK( has_timer ? is_remote : nested || !is_remote ); /* the one that expires is off the wheel meanwhile */
     CHECK_EQ( sodium_is_zero( slot->server_to_client_key, NETCODE_KEY_BYTES ), !is_remote );
     CHECK_EQ( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ), !is_remote );
@@ -148,7 +151,6 @@ enum { STORM_CLIENTS = 4, STORM_SLOTS = 8 };
 struct storm_reader_t {
     uint64_t open[STORM_SLOTS]; /* the session whose CONNECTED was read last; 0: and its DISCONNECTED too */
     uint64_t last;
-    int may_lose; /* a client's list of events was full: the oldest ones are forgotten */
 };
 
 static void storm_read( struct storm_reader_t * reader, const struct netcode_event_t * event, int slot )
@@ -156,18 +158,17 @@ static void storm_read( struct storm_reader_t * reader, const struct netcode_eve
     uint64_t * open = &reader->open[slot];
     switch ( event->type ) {
     case NETCODE_EVENT_CONNECTED:
-        CHECK( *open == 0 || reader->may_lose );
+        CHECK( *open == 0 );
         CHECK( event->session > reader->last );
         *open = reader->last = event->session;
-        reader->may_lose = 0;
         break;
     case NETCODE_EVENT_PAYLOAD:
-        CHECK( *open == event->session || reader->may_lose );
+        CHECK( *open == event->session );
         CHECK( event->bytes >= 1 && event->bytes <= NETCODE_MAX_PACKET_SIZE );
         break;
     default:
         CHECK_EQ( event->type, NETCODE_EVENT_DISCONNECTED );
-        CHECK( *open == event->session || *open == 0 || reader->may_lose );
+        CHECK( *open == event->session || *open == 0 ); /* an attempt of a client that failed */
         *open = 0;
     }
 }
@@ -231,8 +232,6 @@ static void storm_check( void )
     for ( i = 0; i < STORM_CLIENTS; i++ ) {
         const struct netcode_client_t * c = storm.w->clients[i];
         storm_check_client( c, nested );
-        if ( c && c->inbox.free_note_count <= 2 )
-            storm.client_readers[i].may_lose = 1;
         if ( c && !nested )
             CHECK_EQ( storm.is_connected[i], c->state == NETCODE_CLIENT_STATE_CONNECTED );
     }
@@ -280,6 +279,8 @@ static void storm_hold( struct netcode_server_t * s, uint8_t * data, int bytes )
 static int storm_next_event( struct netcode_server_t * s )
 {
     struct netcode_event_t event;
+    if ( !s->config.events )
+        return 0;
     if ( storm.memory.allocations != storm.memory_allocations ) /* a new memory: what was not read yet was given up */
         memset( storm.server_reader.open, 0, sizeof( storm.server_reader.open ) );
     storm.memory_allocations = storm.memory.allocations;
@@ -294,7 +295,7 @@ static int storm_next_client_event( int client )
 {
     struct netcode_client_t * c = storm.w->clients[client];
     struct netcode_event_t event;
-    if ( !netcode_client_next_event( c, &event ) )
+    if ( !c->config.events || !netcode_client_next_event( c, &event ) )
         return 0;
     storm_read( &storm.client_readers[client], &event, 0 );
     if ( event.data ) {
@@ -368,7 +369,7 @@ static void storm_call_client( int client )
     case 5:
     case 6: storm_burst( NULL, 0, client, data, bytes ); break;
     case 7:
-        while ( ( packet = netcode_client_receive_packet( c, &bytes, NULL ) ) != NULL ) {
+        while ( !c->config.events && ( packet = netcode_client_receive_packet( c, &bytes, NULL ) ) != NULL ) {
             storm_check_payload( packet, bytes );
             netcode_client_free_packet( c, packet );
         }
@@ -410,7 +411,7 @@ static void storm_ask_server( struct netcode_server_t * s, int slot )
     case 15: netcode_server_broadcast( s, data, bytes, slot ); break;
     case 16:
     case 17:
-        packet = netcode_server_receive_packet( s, slot, &bytes, NULL );
+        packet = s->config.events ? NULL : netcode_server_receive_packet( s, slot, &bytes, NULL );
         storm_hold( s, packet, bytes );
         break;
     case 18: storm_free_one( s ); break;
@@ -650,6 +651,7 @@ static void storm_begin( void )
     w->server_config.send_loopback_packet_callback = w->client_config.send_loopback_packet_callback = storm_loopback;
     w->server_config.log_callback = w->client_config.log_callback = storm_log;
     w->server_config.unix_time = storm_unix;
+    w->server_config.events = w->client_config.events = test_random_below( 2 );
     w->server_config.admit_callback = storm_admit;
     w->server_config.allocator_context = &storm.memory;
     w->server_config.batch_sends = test_random_below( 2 );
@@ -949,6 +951,7 @@ static void hail_begin( void )
     w->net->duplicate_packet_percent = 3.0f;
     w->net->reorder_packet_percent = 5.0f;
     w->hook = hail_hook;
+    w->server_config.events = w->client_config.events = 1;
     world_add_server( w, STORM_SLOTS );
     for ( i = 0; i < HAIL_CLIENTS; i++ )
         world_add_client( w );

@@ -70,16 +70,17 @@ static struct netcode_messages_t * calls_messages_create( const struct netcode_m
 }
 
 /* Whatever becomes of it: what it takes is the server's, and none of it is kept when there is not enough. */
-static void calls_server_start( struct netcode_server_t * server, int max_clients )
+static int calls_server_start( struct netcode_server_t * server, int max_clients )
 {
     int owned = watch_count_owned( server );
     struct watch_mark_t mark = watch_enter();
-    netcode_server_start( server, max_clients );
+    int result = netcode_server_start( server, max_clients );
     watch_leave( mark, server, "netcode_server_start" );
     int has_memory =
         server && server->memory.slot_count == (uint32_t) max_clients; /* a callback has stopped it since */
     if ( server && !netcode_server_running( server ) && !has_memory && watch_count_owned( server ) > owned )
         watch_finding( "netcode_server_start failed and kept %d blocks", watch_count_owned( server ) - owned );
+    return result;
 }
 
 static void calls_server_destroy( struct netcode_server_t * server )

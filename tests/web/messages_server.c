@@ -21,6 +21,7 @@ int main( int count, char ** arguments )
         return 2;
 
     netcode_default_server_config( &config );
+    config.events = 1;
     config.protocol_id = 0x1122334455667788ull;
     file = fopen( arguments[1], "rb" );
     if ( !file || fread( config.private_key, 1, NETCODE_KEY_BYTES, file ) != NETCODE_KEY_BYTES )

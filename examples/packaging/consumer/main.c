@@ -26,6 +26,7 @@ static int open_server( struct session_t * session, uint8_t token[NETCODE_CONNEC
     const char * address = "127.0.0.1:40000"; /* on the simulated network */
     struct netcode_server_config_t config;
     netcode_default_server_config( &config );
+    config.events = 1;
     config.protocol_id = PROTOCOL_ID;
     config.network_simulator = session->network;
     netcode_random_bytes( config.private_key, NETCODE_KEY_BYTES );
@@ -41,6 +42,7 @@ static int open_client( struct session_t * session, uint8_t token[NETCODE_CONNEC
 {
     struct netcode_client_config_t config;
     netcode_default_client_config( &config );
+    config.events = 1;
     config.network_simulator = session->network;
     session->client = netcode_client_create( "127.0.0.1:50000", &config, 0.0 );
     if ( session->client == NULL )

@@ -52,6 +52,7 @@ class session_t
         token_t token = open_server();
         netcode_client_config_t config;
         netcode_default_client_config( &config );
+        config.events = 1;
         config.network_simulator = network.get();
         client = made( netcode_client_create( "127.0.0.1:50000", &config, 0.0 ), "client" );
         netcode_client_connect( client.get(), token.data() );
@@ -72,6 +73,7 @@ class session_t
         token_t token;
         netcode_server_config_t config;
         netcode_default_server_config( &config );
+        config.events = 1;
         config.protocol_id = protocol_id;
         config.network_simulator = network.get();
         netcode_random_bytes( config.private_key, NETCODE_KEY_BYTES );
