@@ -121,11 +121,11 @@
                  clients stay connected.
     why not?     netcode_server_stats counts every refusal by reason; drop_callback and the log (level DEBUG) report
                  each one. At level INFO the log reports why players could not connect, one line a second for each
-                 reason, ten where the token is for another server. netcode_client_report is the client's view. Common causes: the token names another address
-                 (the log shows both, level INFO), a clock is wrong by more than the token's lifetime, the token has
-                 expired, a firewall drops UDP, the server is full. Not every drop is an error: a client disconnects
-                 with ten packets; the first empties its slot, and the other nine count as UNKNOWN_ADDRESS without a
-                 log line.
+                 reason. netcode_client_report is the client's view. Common causes: the token names another address (the
+                 log shows both), a clock is wrong by more than the token's lifetime, the token has expired, a firewall
+                 drops UDP, the server is full, or its application does not read events. Not every drop is an error: a
+                 client disconnects with ten packets; the first empties its slot, and the other nine count as
+                 UNKNOWN_ADDRESS without a log line.
 
     5  MEMORY
 
