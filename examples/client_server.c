@@ -60,7 +60,6 @@ int main( void )
                 netcode_server_free_packet( server, event.data );
             }
         }
-
         netcode_client_update( client, time );
         while ( netcode_client_next_event( client, &event ) ) {
             if ( event.type == NETCODE_EVENT_PAYLOAD ) {

@@ -102,8 +102,9 @@ static void fair_one( int attack, int rate, int keys, int slots, int megabits, i
         return;
     }
     double more = result.core - calm->core;
-    int holds = result.heard >= 0.99 && result.heard_least >= 0.97 && result.late <= 0.01 && ( more <= 0.15 || slow ) &&
-                ( ( attack != FAIR_FORGED && attack != FAIR_OWN_REQUESTS ) || result.victim >= 0.9 );
+    int holds =
+        result.heard >= 0.99 && result.heard_least >= 0.97 && result.late <= 0.01 && ( more <= 0.15 || slow ) &&
+        ( ( attack != FAIR_FORGED && attack != FAIR_OWN_REQUESTS && attack != FAIR_EIGHT ) || result.victim >= 0.9 );
     if ( holds ) {
         word = "ok";
         fair_hold++;

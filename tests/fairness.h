@@ -27,13 +27,16 @@ enum fair_attack_t {
     FAIR_RESPONSES,
     FAIR_ONE_NAT,
     FAIR_OWN_REQUESTS,
+    FAIR_CROWD,
+    FAIR_EIGHT,
+    FAIR_UNKNOWN_ROAMING,
     FAIR_ATTACKS
 };
 
 static const struct {
     const char * name;
-    int bytes;  /* of its datagrams, in the mean */
-    int victim; /* the first client's address is used */
+    int bytes;   /* of its datagrams, in the mean */
+    int victims; /* the first clients, whose addresses are used */
 } fair_attacks[FAIR_ATTACKS] = {
     { "nothing", 0, 0 },
     { "one client's payloads", 43, 1 },
@@ -47,6 +50,9 @@ static const struct {
     { "junk responses", 332, 0 },
     { "a client's NAT, requests", 1078, 0 }, /* from 35 ports of the first client's IP address */
     { "a client's own address, requests", 1078, 1 },
+    { "twelve addresses, then a client", 43, 1 },
+    { "forged at eight clients", 300, 8 },
+    { "unknown addresses, with roaming", 43, 0 },
 };
 
 struct fair_setting_t {
@@ -104,6 +110,7 @@ static struct {
     uint64_t client_id;
     uint64_t counted; /* the update from which on what is said counts */
     double time;
+    double began;           /* the attack */
     double receive_seconds; /* what the system takes to hand over one datagram; 0: the socket costs nothing */
 } fair;
 
@@ -171,7 +178,7 @@ static uint32_t fair_passes( const nc_flood_filter_t * filter, const struct netc
         return few;
     if ( is_request || packet.type == NETCODE_PACKET_RESPONSE )
         return few << 2 * ( filter->closed - 1 );
-    return filter->roaming ? 16 * few : 0;
+    return filter->roaming ? few << 2 * ( filter->closed + 1 ) : 0;
 }
 
 static void fair_offer( const struct netcode_address_t * from, const uint8_t * data, int bytes )
@@ -328,6 +335,7 @@ static int fair_open( const struct fair_setting_t * setting )
     config.socket = &socket;
     config.protocol_id = FAIR_PROTOCOL;
     config.events = 1;
+    config.roaming = setting->attack == FAIR_UNKNOWN_ROAMING;
     fair.client_socket.receive = fair_client_receive;
     fair.client_socket.send = fair_client_send;
     fair.server = netcode_server_create( "10.255.255.1:40000", &config, fair.time );
@@ -425,13 +433,24 @@ static void fair_attack( const struct fair_setting_t * setting )
         fair_store_random( out + 1 );
         fair_offer( &unknown, out, 332 );
         break;
+    case FAIR_CROWD:
+        if ( fair.time > fair.began + 0.3 && fair_random() % 2 ) {
+            fair_offer( &first->address, out, fair_seal( first, out, &unknown, 20 ) );
+            break;
+        }
+        unknown = fair_address( 0x800000 + fair_random() % 12, 4000 );
+        out[0] = (uint8_t) ( 6 << 4 | NETCODE_PACKET_PAYLOAD );
+        fair_offer( &unknown, out, 43 );
+        break;
     default:
+        first = &fair.peers[setting->attack == FAIR_EIGHT ? fair_random() % 8 : 0];
         out[0] = (uint8_t) ( 6 << 4 | NETCODE_PACKET_PAYLOAD );
         nc_store_u64( out + 1, first->sequence + ( setting->attack == FAIR_FORGED_NEXT ? fair_random() % 1000
                                                                                        : 1u << 17 | fair_random() ) );
         for ( i = 7; i < 43; i += 4 )
             fair_store_random( out + i );
-        fair_offer( setting->attack == FAIR_UNKNOWN ? &unknown : &first->address, out, 43 );
+        int is_unknown = setting->attack == FAIR_UNKNOWN || setting->attack == FAIR_UNKNOWN_ROAMING;
+        fair_offer( is_unknown ? &unknown : &first->address, out, fair_attacks[setting->attack].bytes );
     }
 }
 
@@ -442,7 +461,7 @@ static void fair_tick( const struct fair_setting_t * setting, uint64_t update, i
                        struct fair_result_t * result, uint64_t * late )
 {
     double step = 1.0 / (double) setting->hz;
-    int flooder = setting->attack == FAIR_PAYLOADS;
+    int flooder = setting->attack == FAIR_PAYLOADS || setting->attack == FAIR_CROWD;
     int others = setting->slots - flooder, said = 0, sent = 0;
     double before = fair.time * 60.0 * (double) others, after = ( fair.time + step ) * 60.0 * (double) others;
     int says = fair.silent ? 0 : (int) ( floor( after ) - floor( before ) ),
@@ -496,6 +515,7 @@ static int fair_run( const struct fair_setting_t * setting, struct fair_result_t
         return 0;
     for ( i = 0; i < 3; i++ )
         fair_tick( setting, ++update, 0, result, &late ); /* each has said something */
+    fair.began = fair.time;
     for ( i = 0; i < setting->hz * FAIR_ONSET_MS / 1000; i++ )
         fair_tick( setting, ++update, 1, result, &late ); /* how it begins is counted apart */
     fair.counted = update + 1;
@@ -510,9 +530,9 @@ static int fair_run( const struct fair_setting_t * setting, struct fair_result_t
     for ( i = 0; i < 2; i++ )
         fair_tick( setting, ++update, 1, result, &late );
     fair.silent = 0;
-    int has_victim = fair_attacks[setting->attack].victim;
+    int victims = fair_attacks[setting->attack].victims;
     result->heard_least = 1.0;
-    for ( i = has_victim; i < setting->slots; i++ ) {
+    for ( i = victims; i < setting->slots; i++ ) {
         double share = (double) fair.peers[i].heard / (double) fair.peers[i].sent;
         result->heard_least = share < result->heard_least ? share : result->heard_least;
         heard += fair.peers[i].heard;
