@@ -879,7 +879,7 @@
 #define NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT 3   /* on a simulator the address needs a port */
 #define NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED 4 /* the IPv4 socket could not be opened */
 #define NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED 5 /* the IPv6 socket could not be opened */
-#define NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED 6    /* the memory could not be had */
+#define NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED 6    /* out of memory */
 /* override_send_and_receive, or the socket, lacks a callback */
 #define NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 7
 
@@ -895,7 +895,7 @@
 #define NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED 4 /* the IPv6 socket could not be opened */
 #define NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED 5   /* the IPv4 address could not be bound */
 #define NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED 6   /* the IPv6 address could not be bound */
-#define NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED 7    /* the memory could not be had */
+#define NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED 7    /* out of memory */
 /* override_send_and_receive, or the socket, lacks a callback */
 #define NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 8
 
@@ -6456,7 +6456,37 @@ typedef struct {
     uint8_t probe_key[NC_HASH_KEY_BYTES]; /* marks this endpoint's own probes */
 } nc_endpoint_t;
 
-/* ---- creation. Create errors are the server's, of which a client has fewer ---- */
+/* ---- creation. Create errors are the server's; a client has other numbers, fewer, and one of its own ---- */
+
+enum { NC_CLIENT_NEEDS_PORT = NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK + 1 };
+
+static const struct {
+    int of_client;
+    const char * text;
+} nc_endpoint_errors[] = {
+    { NETCODE_CLIENT_CREATE_ERROR_NONE, "no error" },
+    { NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED, "an address can not be read" NC_ADDRESS_HINT },
+    { NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS2_FAILED,
+      "the second address can not be read, or is of the first one's family" },
+    { NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED, "the IPv4 socket could not be opened" },
+    { NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED, "the IPv6 socket could not be opened" },
+    { NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED,
+      "the IPv4 socket could not be bound: is the port in use, or 0 on a simulator?" },
+    { NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED,
+      "the IPv6 socket could not be bound: is the port in use, or 0 on a simulator?" },
+    { NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED, "out of memory" },
+    { NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK,
+      "override_send_and_receive, or the socket, lacks a callback" },
+    { NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT, "on a network simulator the address needs a port" },
+};
+
+static const char * nc_endpoint_error_text( int error, int of_client )
+{
+    for ( int i = 0; i <= NC_CLIENT_NEEDS_PORT; i++ )
+        if ( of_client ? nc_endpoint_errors[i].of_client == error : i == error && i < NC_CLIENT_NEEDS_PORT )
+            return nc_endpoint_errors[i].text;
+    return "unknown error";
+}
 
 /* Parses the addresses, and checks that the chosen network has its callbacks. Returns a create error. */
 static int nc_endpoint_check_setup( nc_endpoint_setup_t * setup, const char ** texts )
@@ -6826,7 +6856,7 @@ static const nc_client_rule_t nc_client_rules[] = {
 #define NC_LONG_AGO ( -1e9 )
 
 enum { NC_CLIENT_UNANSWERED = 3 };
-enum { NC_CLIENT_BATCH = 8, NC_CLIENT_NEEDS_PORT = NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK + 1 };
+enum { NC_CLIENT_BATCH = 8 };
 
 /* One server of the token, and what the report returns about it. */
 typedef struct {
@@ -7650,26 +7680,11 @@ static int nc_client_make( struct netcode_client_t ** result, nc_endpoint_setup_
     return NETCODE_SERVER_CREATE_ERROR_NONE;
 }
 
-#define NC_ERROR( name ) NETCODE_CLIENT_CREATE_ERROR_##name
-
 static struct netcode_client_t * nc_client_create( const char ** texts, const struct netcode_client_config_t * config,
                                                    double time )
 {
-    /* the public error for each result of nc_client_make: a client has no errors for binding */
-    static const uint8_t errors[] = { NC_ERROR( NONE ),
-                                      NC_ERROR( PARSE_ADDRESS_FAILED ),
-                                      NC_ERROR( PARSE_ADDRESS2_FAILED ),
-                                      NC_ERROR( CREATE_SOCKET_IPV4_FAILED ),
-                                      NC_ERROR( CREATE_SOCKET_IPV6_FAILED ),
-                                      NC_ERROR( CREATE_SOCKET_IPV4_FAILED ),
-                                      NC_ERROR( CREATE_SOCKET_IPV6_FAILED ),
-                                      NC_ERROR( ALLOCATE_CLIENT_FAILED ),
-                                      NC_ERROR( MISSING_OVERRIDE_CALLBACK ),
-                                      NC_ERROR( SIMULATOR_REQUIRES_PORT ) };
-
     struct netcode_client_t * client = NULL;
     nc_endpoint_setup_t setup;
-    nc_client_error = NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED;
     struct netcode_client_config_t defaults;
     netcode_default_client_config( &defaults );
     config = config ? config : &defaults;
@@ -7678,7 +7693,7 @@ static struct netcode_client_t * nc_client_create( const char ** texts, const st
     int error = nc_endpoint_check_setup( &setup, texts );
     if ( error == NETCODE_SERVER_CREATE_ERROR_NONE )
         error = nc_client_make( &client, &setup, config, time );
-    nc_client_error = errors[error];
+    nc_client_error = nc_endpoint_errors[error].of_client;
 
     if ( !client )
         NC_LOG( &setup.log, ERROR, "no client at %s: %s", texts[0] ? texts[0] : "NULL",
@@ -7719,15 +7734,7 @@ NETCODE_API int netcode_client_create_error( void )
 
 NETCODE_API const char * netcode_client_create_error_text( int error )
 {
-    static const char * const texts[] = { "no error",
-                                          ( "the address can not be read" NC_ADDRESS_HINT ),
-                                          "the second address can not be read, or is of the first one's family",
-                                          "on a network simulator the address needs a port",
-                                          "the IPv4 socket could not be opened",
-                                          "the IPv6 socket could not be opened",
-                                          "the memory could not be had",
-                                          "override_send_and_receive, or the socket, lacks a callback" };
-    return error >= 0 && error < (int) ( sizeof( texts ) / sizeof( texts[0] ) ) ? texts[error] : "unknown error";
+    return nc_endpoint_error_text( error, 1 );
 }
 
 NETCODE_API size_t netcode_client_memory( const struct netcode_client_config_t * config )
@@ -10645,7 +10652,6 @@ static struct netcode_server_t * nc_server_create( const char ** texts, const st
 {
     struct netcode_server_t * server = NULL;
     nc_endpoint_setup_t setup;
-    nc_server_error = NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
     struct netcode_server_config_t defaults;
     netcode_default_server_config( &defaults );
     config = config ? config : &defaults;
@@ -10692,17 +10698,7 @@ NETCODE_API int netcode_server_create_error( void )
 
 NETCODE_API const char * netcode_server_create_error_text( int error )
 {
-    static const char * const texts[] =
-        { "no error",
-          ( "the address, the bind address or a public address can not be read" NC_ADDRESS_HINT ),
-          "the second address can not be read, or is of the first one's family",
-          "the IPv4 socket could not be opened",
-          "the IPv6 socket could not be opened",
-          "the IPv4 socket could not be bound: is the port in use, or 0 on a simulator?",
-          "the IPv6 socket could not be bound: is the port in use, or 0 on a simulator?",
-          "the memory could not be had",
-          "override_send_and_receive, or the socket, lacks a callback" };
-    return error >= 0 && error < (int) ( sizeof( texts ) / sizeof( texts[0] ) ) ? texts[error] : "unknown error";
+    return nc_endpoint_error_text( error, 0 );
 }
 
 NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t * config, int max_clients )
@@ -15186,7 +15182,6 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 #undef NC_ENDPOINT_READ_CONFIG
 #undef NC_ENDPOINT_SET_DEFAULTS
 #undef NC_ENDPOINT_STATS
-#undef NC_ERROR
 #undef NC_INLINE
 #undef NC_LIKE_PRINTF
 #undef NC_LOG

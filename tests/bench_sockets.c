@@ -45,7 +45,7 @@ struct build_t {
                      int bytes, int crossed );
     struct netcode_client_t * ( *client_open )( const struct netcode_client_config_t * config );
     void ( *client_close )( struct netcode_client_t * client );
-    void ( *client_connect )( struct netcode_client_t * client, const uint8_t * connect_token );
+    int ( *client_connect )( struct netcode_client_t * client, const uint8_t * connect_token );
     void ( *client_update )( struct netcode_client_t * client, double time );
     int ( *client_state )( struct netcode_client_t * client );
     void ( *client_send )( struct netcode_client_t * client, const uint8_t * data, int bytes );
