@@ -254,9 +254,7 @@
     On Linux only, where the system supports it:
       recvmmsg, SO_RXQ_OVFL    datagrams are received in batches; those that were lost because the buffer was full are
                                counted
-      UDP_SEGMENT, sendmmsg    with batch_sends, packets to one client go to the system in one call, which splits them
-                               again, as long as their sizes are equal (the last may be shorter). A batch holds 64
-                               datagrams: send all packets of one client, then all of the next
+      sendmmsg                 with batch_sends, up to 64 packets go to the system in one call
       SO_ATTACH_FILTER         kernel_filter: junk and floods are dropped before they are copied, see 9
       SO_MEMINFO               shows how full a server's receive buffer is
       connect                  a client's socket is connected to its server: sends cost less, and the system drops
@@ -4623,7 +4621,7 @@ static NC_INLINE int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbo
 /* ================================================================================================================
     ROOM 10: SOCKET
     How are datagrams received and sent, over any kind of network?
-    Uses: platform, crypto, address, packet, containers.
+    Uses: platform, crypto, address, packet.
     Invariant: client and server use the network only through struct netcode_socket_t.
    ================================================================================================================ */
 
@@ -4864,8 +4862,6 @@ enum {
     NC_SOCKET_IPV6_MTU_DISCOVER = 23,
     NC_SOCKET_IPV6_RECVERR = 25,
     NC_SOCKET_PMTUDISC_OMIT = 5,
-    NC_SOCKET_UDP_LEVEL = 17,
-    NC_SOCKET_UDP_SEGMENT = 103,
     NC_SOCKET_MEMINFO = 55
 };
 
@@ -4885,7 +4881,6 @@ typedef struct {
     int fails;                           /* the last receive had errors alone */
     nc_socket_call_t receiving, sending; /* recvmmsg and sendmmsg */
     int reports_errors;
-    int segments; /* the system can split one large send into datagrams of one size (GSO) */
     struct netcode_address_t
         peer; /* a client's: its family's handle is connected to it; NETCODE_ADDRESS_NONE: none is */
     int receive_buffer_bytes;
@@ -5262,71 +5257,27 @@ static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datag
 
 #if defined( NC_SOCKET_LINUX )
 
-enum { NC_SOCKET_SEGMENTS_MOST_BYTES = 65000 };
-
-/*  A batch to be sent through one handle. Datagrams of one size to one address become one message, which the system
-    splits again; only the last of them may be shorter. */
+/* A batch to be sent through one handle by one call. */
 typedef struct {
     nc_socket_message_t headers[NC_SEND_BATCH];
     struct iovec vectors[NC_SEND_BATCH];
     struct sockaddr_storage to[NC_SEND_BATCH];
-    uint64_t control[NC_SEND_BATCH][( CMSG_SPACE( sizeof( uint16_t ) ) + 7 ) / 8]; /* aligned for a header */
-    const struct netcode_datagram_t * datagrams[NC_SEND_BATCH];                    /* in the order of `vectors` */
-    int count;                                                                     /* of messages */
-    int vector_count;
+    const struct netcode_datagram_t * datagrams[NC_SEND_BATCH];
+    int count;
 } nc_socket_batch_t;
-
-static void nc_socket_batch_segment( struct msghdr * header, uint64_t * control, int bytes )
-{
-    uint16_t segment = (uint16_t) bytes;
-    header->msg_control = control;
-    header->msg_controllen = CMSG_SPACE( sizeof( segment ) );
-    memset( control, 0, header->msg_controllen );
-    struct cmsghdr * cut = CMSG_FIRSTHDR( header );
-    cut->cmsg_level = NC_SOCKET_UDP_LEVEL;
-    cut->cmsg_type = NC_SOCKET_UDP_SEGMENT;
-    cut->cmsg_len = CMSG_LEN( sizeof( segment ) );
-    memcpy( CMSG_DATA( cut ), &segment, sizeof( segment ) );
-}
 
 static void nc_socket_batch_add( nc_socket_batch_t * batch, const struct netcode_datagram_t * datagram )
 {
-    batch->datagrams[batch->vector_count] = datagram;
-    batch->vectors[batch->vector_count].iov_base = datagram->data;
-    batch->vectors[batch->vector_count++].iov_len = (size_t) datagram->bytes;
-}
-
-/* Makes a message of the first datagram in `left` (those of the family), and of all that can be sent with it. */
-static void nc_socket_batch_gather( nc_socket_batch_t * batch, const struct netcode_datagram_t * datagrams, int count,
-                                    uint64_t * left, int segments )
-{
-    int first = (int) nc_bits_lowest_of_word( *left ), last = first, total = datagrams[first].bytes;
-    struct msghdr * header = &batch->headers[batch->count].msg_hdr;
+    int i = batch->count++;
+    struct msghdr * header = &batch->headers[i].msg_hdr;
     memset( header, 0, sizeof( *header ) );
-    header->msg_iov = &batch->vectors[batch->vector_count];
-    header->msg_name = &batch->to[batch->count];
-    header->msg_namelen = nc_socket_to_system( &datagrams[first].address, &batch->to[batch->count] );
-
-    *left &= ~( (uint64_t) 1 << first );
-    nc_socket_batch_add( batch, &datagrams[first] );
+    batch->datagrams[i] = datagram;
+    batch->vectors[i].iov_base = datagram->data;
+    batch->vectors[i].iov_len = (size_t) datagram->bytes;
+    header->msg_iov = &batch->vectors[i];
     header->msg_iovlen = 1;
-
-    for ( int i = first + 1; i < count && segments && datagrams[last].bytes == datagrams[first].bytes; i++ ) {
-        if ( !( *left >> i & 1 ) || !nc_address_same( &datagrams[i].address, &datagrams[first].address ) )
-            continue;
-        total += datagrams[i].bytes;
-        if ( datagrams[i].bytes > datagrams[first].bytes || total > NC_SOCKET_SEGMENTS_MOST_BYTES )
-            break; /* nothing may overtake it */
-
-        *left &= ~( (uint64_t) 1 << i );
-        nc_socket_batch_add( batch, &datagrams[i] );
-        header->msg_iovlen++;
-        last = i;
-    }
-
-    if ( header->msg_iovlen > 1 )
-        nc_socket_batch_segment( header, batch->control[batch->count], datagrams[first].bytes );
-    batch->count++;
+    header->msg_name = &batch->to[i];
+    header->msg_namelen = nc_socket_to_system( &datagram->address, &batch->to[i] );
 }
 
 /* Sends messages from `at` on, once more after an error that may have been pending. Returns how many, or -1 and the error. */
@@ -5341,22 +5292,18 @@ static int nc_socket_send_messages( nc_socket_udp_t * udp, int which, nc_socket_
     return done;
 }
 
-/* If the system refuses a message twice, each of its datagrams is sent by itself. */
+/* What the system refuses twice is sent by itself. */
 static int nc_socket_batch_send( nc_socket_udp_t * udp, int which, nc_socket_batch_t * batch )
 {
-    int sent = 0, vector = 0;
+    int sent = 0;
     for ( int at = 0; at < batch->count; ) {
-        int error = 0, one_by_one = 0, is_refused = udp->sending.is_refused;
+        int error = 0, is_refused = udp->sending.is_refused;
         int done = is_refused ? -1 : nc_socket_send_messages( udp, which, batch, at, &error );
-        int end = at + ( done > 0 ? done : 1 ), is_cut = batch->headers[at].msg_hdr.msg_controllen > 0;
-        udp->segments &= !is_cut || ( error != EIO && error != EOPNOTSUPP );
-
-        for ( ; at < end; at++ )
-            for ( size_t i = 0; i < (size_t) batch->headers[at].msg_hdr.msg_iovlen; i++, vector++ )
-                one_by_one += done > 0 || nc_socket_send_one( udp, batch->datagrams[vector] );
-        sent += one_by_one;
-        if ( one_by_one && !is_cut && !is_refused )
+        int good = done > 0 ? done : nc_socket_send_one( udp, batch->datagrams[at] );
+        if ( good && !is_refused )
             nc_socket_judge_call( udp, &udp->sending, "sendmmsg", done > 0, error );
+        sent += good;
+        at += done > 0 ? done : 1;
     }
     return sent;
 }
@@ -5364,18 +5311,12 @@ static int nc_socket_batch_send( nc_socket_udp_t * udp, int which, nc_socket_bat
 static int nc_socket_send_batch( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagrams, int count )
 {
     nc_socket_batch_t batch;
-    uint64_t left[2] = { 0, 0 };
     int sent = 0;
-    for ( int i = 0; i < count; i++ ) {
-        int which = nc_socket_handle_for( udp, &datagrams[i].address );
-        if ( which >= 0 )
-            left[which] |= (uint64_t) 1 << i;
-    }
-
-    for ( int which = 0; which < 2; which++ ) {
-        batch.count = batch.vector_count = 0;
-        while ( left[which] )
-            nc_socket_batch_gather( &batch, datagrams, count, &left[which], udp->segments );
+    for ( int which = 0; which < udp->count; which++ ) {
+        batch.count = 0;
+        for ( int i = 0; i < count; i++ )
+            if ( nc_socket_handle_for( udp, &datagrams[i].address ) == which )
+                nc_socket_batch_add( &batch, &datagrams[i] );
         sent += nc_socket_batch_send( udp, which, &batch );
     }
     return sent;
@@ -5772,9 +5713,6 @@ static int nc_socket_open_handle( nc_socket_udp_t * udp, const nc_socket_request
     if ( !nc_socket_bind_handle( udp, which, address ) )
         return NC_SOCKET_BIND_FAILED;
 
-#if defined( NC_SOCKET_LINUX )
-    udp->segments = nc_socket_set( handle, NC_SOCKET_UDP_LEVEL, NC_SOCKET_UDP_SEGMENT, 0 ); /* is it supported? */
-#endif
     udp->count++;
     return NC_SOCKET_OK;
 }

@@ -28,7 +28,7 @@
 #include "netcode.h"
 
 #define CLIENTS 256
-#define PACKETS 4        /* to each client in a tick, where several leave at once */
+#define PACKETS 1        /* to each client in a tick */
 #define CLIENT_SENDS 256 /* in one timing of a client */
 
 /* ---- the server's part of the work, compiled with each build of the library ---- */
@@ -41,8 +41,6 @@ struct build_t {
     uint16_t ( *port )( struct netcode_server_t * server );
     void ( *update )( struct netcode_server_t * server, double time );
     int ( *echo )( struct netcode_server_t * server, double time );
-    void ( *burst )( struct netcode_server_t * server, uint8_t payloads[PACKETS][CLIENTS][NETCODE_MAX_PACKET_SIZE],
-                     int bytes, int crossed );
     struct netcode_client_t * ( *client_open )( const struct netcode_client_config_t * config );
     void ( *client_close )( struct netcode_client_t * client );
     int ( *client_connect )( struct netcode_client_t * client, const uint8_t * connect_token );
@@ -77,18 +75,6 @@ static int part_echo( struct netcode_server_t * server, double time )
     return payloads;
 }
 
-/* All that one client gets in this tick, then the next client's; `crossed`: one packet for each, then the second. */
-static void part_burst( struct netcode_server_t * server, uint8_t payloads[PACKETS][CLIENTS][NETCODE_MAX_PACKET_SIZE],
-                        int bytes, int crossed )
-{
-    int n;
-    for ( n = 0; n < CLIENTS * PACKETS; n++ ) {
-        int client = crossed ? n % CLIENTS : n / PACKETS, packet = crossed ? n / CLIENTS : n % PACKETS;
-        netcode_server_send_packet( server, client, payloads[packet][client], bytes );
-    }
-    netcode_server_flush( server );
-}
-
 static struct netcode_client_t * part_client_open( const struct netcode_client_config_t * config )
 {
     return netcode_client_create( "127.0.0.1", config, 0.0 );
@@ -109,7 +95,7 @@ const struct build_t build_full = {
 #endif
     netcode_init, netcode_term,
     part_open, netcode_server_destroy, netcode_server_get_port, netcode_server_update,
-    part_echo, part_burst,
+    part_echo,
     part_client_open, netcode_client_destroy, netcode_client_connect, netcode_client_update, netcode_client_state,
     part_client_send
 };
@@ -497,23 +483,6 @@ static double timed_echo( struct world_t * world, int bytes )
     return spent;
 }
 
-static double timed_burst( struct world_t * world, int bytes, int crossed )
-{
-    double spent = 0.0, start;
-    int tick;
-    for ( tick = 0; tick < TICKS; tick++ ) {
-        world->time += TICK_SECONDS;
-        world->build->update( world->server, world->time );
-        start = cpu_nanoseconds();
-        world->build->burst( world->server, payloads, bytes, crossed );
-        spent += tick > 0 ? cpu_nanoseconds() - start : 0.0;
-        drain( PACKETS, bytes, tick == TICKS - 1 );
-    }
-    world_collect( world, PACKETS, bytes, 1 );
-    world->build->update( world->server, world->time ); /* takes the clients' keep-alives */
-    return spent;
-}
-
 /* Until nothing waits: what a server does that knows no protocol. */
 static int bare_echo( int server )
 {
@@ -622,53 +591,6 @@ static double timed_junk( struct world_t * world, uint64_t salt, int wrong_size,
     return cpu_nanoseconds() - start;
 }
 
-/* Four datagrams to each client's socket, by four calls or as one that the kernel cuts: what GSO can give. */
-static int bare_burst( int server, const struct sockaddr_in * to, int bytes, int gso )
-{
-    static uint8_t data[PACKETS * DATAGRAM_BYTES];
-    uint64_t control[( CMSG_SPACE( sizeof( uint16_t ) ) + 7 ) / 8] = { 0 };
-    uint16_t segment = (uint16_t) bytes;
-    struct sockaddr_in place = *to;
-    struct iovec vector = { data, (size_t) ( bytes * PACKETS ) };
-    struct msghdr header;
-    int k, sent = 0;
-    memset( &header, 0, sizeof( header ) );
-    header.msg_name = &place;
-    header.msg_namelen = sizeof( place );
-    header.msg_iov = &vector;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof( control );
-    CMSG_FIRSTHDR( &header )->cmsg_level = IPPROTO_UDP;
-    CMSG_FIRSTHDR( &header )->cmsg_type = UDP_SEGMENT;
-    CMSG_FIRSTHDR( &header )->cmsg_len = CMSG_LEN( sizeof( segment ) );
-    memcpy( CMSG_DATA( CMSG_FIRSTHDR( &header ) ), &segment, sizeof( segment ) );
-    if ( gso )
-        return sendmsg( server, &header, 0 ) == bytes * PACKETS;
-    for ( k = 0; k < PACKETS; k++ )
-        sent += sendto( server, data, (size_t) bytes, 0, (const struct sockaddr *) to, sizeof( *to ) ) == bytes;
-    return sent == PACKETS;
-}
-
-static double timed_bare_burst( int server, int bytes, int gso )
-{
-    static struct sockaddr_in places[CLIENTS];
-    double spent = 0.0, start;
-    int tick, i, good;
-    for ( i = 0; i < CLIENTS; i++ )
-        places[i] = place_of( handle_port( ports[i].handle ) );
-    for ( tick = 0; tick < TICKS; tick++ ) {
-        start = cpu_nanoseconds();
-        for ( i = good = 0; i < CLIENTS; i++ )
-            good += bare_burst( server, &places[i], bytes + OVERHEAD_BYTES, gso );
-        spent += tick > 0 ? cpu_nanoseconds() - start : 0.0;
-        if ( good != CLIENTS )
-            stop( gso ? "this system does not know UDP_SEGMENT" : "the system did not send a bare datagram" );
-        drain( PACKETS, bytes, 0 );
-    }
-    return spent;
-}
-
 /* libsodium alone, on one hot buffer and key: `count` packets opened, if so wanted, and sealed. */
 static double timed_sodium( int bytes, int count, int opening )
 {
@@ -700,18 +622,13 @@ enum {
     ECHO,             /* 64, 256, 1200 bytes */
     ECHO_BATCHED = 3, /* likewise */
     SODIUM = 6,       /* likewise */
-    BURST = 9,        /* 1200, 64 bytes */
-    BURST_BARE = 11,  /* likewise */
-    CROSSED = 13,     /* likewise */
-    CLIENT_SEND = 15,
+    CLIENT_SEND = 9,
     FILTER_JUNK,
     FILTER_JUNK_SENDING,
     FILTER_SIZE,
     FILTER_SIZE_SENDING,
     LINES
 };
-
-static const int burst_sizes[] = { 1200, 64 };
 
 struct line_t {
     const char * name;
@@ -731,12 +648,6 @@ static const struct line_t lines[LINES] = {
     { "  libsodium alone, 64 bytes"       , "bare recvfrom + sendto", 0.0 , TICKED           },
     { "  libsodium alone, 256 bytes"      , "bare recvfrom + sendto", 0.0 , TICKED           },
     { "  libsodium alone, 1200 bytes"     , "bare recvfrom + sendto", 0.0 , TICKED           },
-    { "4 x 1200 bytes to each of 256"     , "without Linux extras"  , 0.70, TICKED * PACKETS },
-    { "4 x 64 bytes to each of 256"       , "without Linux extras"  , 0.60, TICKED * PACKETS },
-    { "  bare GSO, 1200 bytes"            , "bare sendto"           , 0.0 , TICKED * PACKETS },
-    { "  bare GSO, 64 bytes"              , "bare sendto"           , 0.0 , TICKED * PACKETS },
-    { "  4 rounds over all, 1200 bytes"   , "without Linux extras"  , 0.0 , TICKED * PACKETS },
-    { "  4 rounds over all, 64 bytes"     , "without Linux extras"  , 0.0 , TICKED * PACKETS },
     { "a client's send, 64 bytes"         , "without Linux extras"  , 0.0 , CLIENT_SENDS     },
     { "junk, with kernel_filter"          , "without the filter"    , 0.0 , JUNK             },
     { "  its sender, the kernel included" , "without the filter"    , 0.0 , JUNK             },
@@ -766,7 +677,7 @@ static void note_floor( int line, int round, double floor )
         measured[line][FLOOR][round] = floor;
 }
 
-static struct world_t single, batched, plain_batched, filtered, unfiltered;
+static struct world_t single, batched, filtered, unfiltered;
 static int bare_server;
 
 static void measure_echo( int round, int size )
@@ -786,28 +697,6 @@ static void measure_echo( int round, int size )
     note( ECHO_BATCHED + size, round, timed[1], timed[2] );
     note( SODIUM + size, round, timed[3], timed[2] );
     note_floor( ECHO + size, round, 1.0 + timed[3] / timed[2] );
-}
-
-static void measure_burst( int round, int size )
-{
-    int bytes = burst_sizes[size], k, turn;
-    double timed[7] = { 0 };
-    for ( k = 0; k < 7; k++ ) {
-        turn = ( k + round + 7 ) % 7;
-        switch ( turn ) {
-        case 0: timed[turn] = timed_burst( &batched, bytes, 0 ); break;
-        case 1: timed[turn] = timed_burst( &plain_batched, bytes, 0 ); break;
-        case 2: timed[turn] = timed_burst( &batched, bytes, 1 ); break;
-        case 3: timed[turn] = timed_burst( &plain_batched, bytes, 1 ); break;
-        case 4: timed[turn] = timed_bare_burst( bare_server, bytes, 1 ); break;
-        case 5: timed[turn] = timed_bare_burst( bare_server, bytes, 0 ); break;
-        default: timed[turn] = timed_sodium( bytes, TICKED * PACKETS, 0 );
-        }
-    }
-    note( BURST + size, round, timed[0], timed[1] );
-    note( CROSSED + size, round, timed[2], timed[3] );
-    note( BURST_BARE + size, round, timed[4], timed[5] );
-    note_floor( BURST + size, round, ( timed[4] + timed[6] ) / ( timed[5] + timed[6] ) );
 }
 
 static void measure_client( int round )
@@ -839,8 +728,6 @@ static void measure( int rounds )
         shuffle( (uint64_t) ( round + 3 ) );
         for ( size = 0; size < 3; size++ )
             measure_echo( round, size );
-        measure_burst( round, 0 );
-        measure_burst( round, 1 );
         measure_client( round );
         measure_filter( FILTER_JUNK, round, 0 );
         measure_filter( FILTER_SIZE, round, 1 );
@@ -1399,8 +1286,6 @@ static void open_worlds( void )
     config.batch_sends = 1;
     world_open( &batched, &build_full, CLIENTS, &config );
     world_connect( &batched );
-    world_open( &plain_batched, &build_plain, CLIENTS, &config );
-    world_connect( &plain_batched );
     netcode_default_server_config( &config );
     config.events = 1;
     config.kernel_filter = -1;
@@ -1420,7 +1305,6 @@ static void close_worlds( void )
     world_close( &host );
     world_close( &filtered );
     world_close( &unfiltered );
-    world_close( &plain_batched );
     world_close( &batched );
     world_close( &single );
 }

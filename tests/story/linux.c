@@ -1,4 +1,4 @@
-/*  Story: what Linux gives the sockets beside the plain calls: cut sends (GSO), the kernel filter, the client's socket
+/*  Story: what Linux gives the sockets beside the plain calls: batches, the kernel filter, the client's socket
     aimed at its server, shared ports, buffers for many slots. Each is tried where the system has it, where it refuses,
     and (other systems, NETCODE_NO_LINUX_EXTRAS) where only the plain path is compiled. Real sockets on loopback, with
     virtual time, so that nothing waits for a clock: runner linux.c */
@@ -29,9 +29,7 @@
 static struct {
     int sends;          /* calls of sendmmsg */
     int messages;       /* that they brought, those not taken counted again */
-    int cut;            /* messages that the system shall cut */
     int refused;        /* calls that took none */
-    int cut_error;      /* such messages are refused with this; 0: they are not */
     int send_error;     /* any call is refused with this, */
     int send_errors;    /* so often */
     int most;           /* so many messages are taken by one call; 0: all */
@@ -54,7 +52,6 @@ static struct {
 
 int sendmmsg( int handle, struct mmsghdr * headers, unsigned int count, int flags )
 {
-    unsigned int i;
     linux_system.messages += (int) count;
     if ( linux_system.send_errors > 0 ) {
         linux_system.send_errors--;
@@ -68,17 +65,6 @@ int sendmmsg( int handle, struct mmsghdr * headers, unsigned int count, int flag
     }
     if ( linux_system.most && count > (unsigned int) linux_system.most )
         count = (unsigned int) linux_system.most;
-    for ( i = 0; i < count; i++ ) {
-        int cut = headers[i].msg_hdr.msg_controllen > 0;
-        linux_system.cut += cut;
-        if ( cut && linux_system.cut_error )
-            count = i; /* those before it leave */
-    }
-    if ( count == 0 ) {
-        linux_system.refused++;
-        errno = linux_system.cut_error;
-        return -1;
-    }
     int taken = (int) syscall( SYS_sendmmsg, handle, headers, count, flags );
     linux_system.refused += taken < 0;
     return taken;
@@ -310,25 +296,6 @@ static void post_send( int unsendable )
     post.count = 0;
 }
 
-/* Can the system cut here, as it reports itself? */
-static int post_cuts( void )
-{
-    int zero = 0;
-    return LINUX_EXTRAS && setsockopt( post.handles[DOOR_A], 17, 103, &zero, sizeof( zero ) ) == 0; /* UDP_SEGMENT */
-}
-
-/* So many messages went to the system, so many of them to be cut, and nothing was refused. */
-static void post_expect( int messages, int cut )
-{
-    if ( LINUX_WRAPPED && post_cuts() ) {
-        CHECK_EQ( linux_system.messages, messages );
-        CHECK_EQ( linux_system.cut, cut );
-        CHECK_EQ( linux_system.refused, 0 );
-    }
-    CHECK_EQ( post_udp()->last_send_error, 0 );
-    linux_reset();
-}
-
 /* The groups that matter, each in one send. */
 static void post_round( int six )
 {
@@ -381,46 +348,6 @@ TEST( linux_sends_arrive_whole_and_in_order )
     post_close();
 }
 
-/* What goes together goes as one message, and nothing overtakes. */
-TEST( linux_sends_are_grouped )
-{
-    int i;
-    post_open( 0, 0 );
-    post_write( DOOR_A, 1200, 16 );
-    post_send( 0 );
-    post_expect( 1, 1 );
-    post_write( DOOR_A, 64, 7 );
-    post_write( DOOR_A, 20, 1 );
-    post_send( 0 );
-    post_expect( 1, 1 );
-    post_write( DOOR_A, 500, 4 );
-    post_write( DOOR_A, 100, 1 ); /* ends its message */
-    post_write( DOOR_A, 500, 4 );
-    post_send( 0 );
-    post_expect( 2, 2 );
-    post_write( DOOR_A, 100, 3 );
-    post_write( DOOR_A, 101, 1 ); /* begins the second one, and the shorter one ends that */
-    post_write( DOOR_A, 100, 3 );
-    post_send( 0 );
-    post_expect( 3, 3 );
-    for ( i = 0; i < 40; i++ )
-        post_write( i % 2, 64, 1 );
-    post_send( 0 );
-    post_expect( 2, 2 );
-    post_write( DOOR_B, 1225, 64 ); /* 53 of them are 64,925 bytes */
-    post_send( 0 );
-    post_expect( 2, 2 );
-    post_write( DOOR_A, 64, 65 );
-    post_send( 0 );
-    CHECK_EQ( post_udp()->last_send_error, 0 );
-    linux_reset();
-    post_write( DOOR_A, 64, 1 );
-    post_write( DOOR_B, 64, 1 );
-    post_send( 0 );
-    post_expect( 2, 0 );
-    post_close();
-}
-
 TEST( linux_sends_of_both_families )
 {
     if ( !real_ipv6() )
@@ -433,7 +360,7 @@ TEST( linux_sends_of_both_families )
     post_write( DOOR_SIX, 333, 5 );
     linux_reset();
     post_send( 0 );
-    post_expect( 2, 2 );
+    CHECK_EQ( linux_system.sends, LINUX_WRAPPED ? 2 : 0 ); /* a call for each family */
     post_close();
 }
 
@@ -468,63 +395,16 @@ TEST( linux_sends_past_a_closed_port )
         post_write( DOOR_CLOSED, 64, 4 );
         post_write( DOOR_A, 100, 4 );
         post_send( 0 );
+        for ( int i = 0; i < 4; i++ ) { /* one by one */
+            post_write( i % 2 ? DOOR_A : DOOR_CLOSED, 64, 1 );
+            post_send( 0 );
+        }
         post_storm( 40, 2, 1 );
         post_close();
     }
 }
 
-/* ---- the same where the system does not cut, or not today ---- */
-
-TEST( linux_sends_without_cutting )
-{
-    post_open( 0, 0 );
-    post_udp()->segments = 0;
-    post_write( DOOR_A, 64, 16 );
-    post_send( 0 );
-    if ( LINUX_WRAPPED ) {
-        CHECK_EQ( linux_system.sends, 1 ); /* still one call for all */
-        CHECK_EQ( linux_system.messages, 16 );
-        CHECK_EQ( linux_system.cut, 0 );
-    }
-    post_round( 0 );
-    post_storm( 40, 2, 1 );
-    post_close();
-}
-
-/* An old system does not know the option: nothing is cut from the beginning. */
-TEST( linux_system_that_can_not_cut )
-{
-    struct netcode_socket_t out;
-    if ( !LINUX_WRAPPED )
-        SKIP( "the system can not be made to refuse here" );
-    post_open( 0, 0 );
-    linux_system.refused_level = 17;
-    linux_system.refused_option = 103; /* UDP_SEGMENT, which older headers do not have */
-    post_open_socket( &out, "127.0.0.1:0", NULL, 0, 0 );
-    CHECK_EQ( ( (nc_socket_udp_t *) out.context )->segments, 0 );
-    out.close( out.context );
-    post_close();
-}
-
-/* Without checksums Linux refuses to cut: what it really says, and every datagram arrives all the same. */
-TEST( linux_sends_where_the_system_refuses_to_cut )
-{
-#if LINUX_EXTRAS
-    int one = 1, tried;
-    post_open( 0, 0 );
-    tried = post_udp()->segments;
-    REQUIRE_EQ( setsockopt( post_udp()->handles[0], SOL_SOCKET, SO_NO_CHECK, &one, sizeof( one ) ), 0 );
-    post_write( DOOR_A, 64, 16 );
-    post_send( 0 );
-    if ( LINUX_WRAPPED && tried )
-        CHECK_EQ( linux_system.refused, 2 ); /* invalid argument, says Linux 6, and again */
-    post_round( 0 );
-    post_storm( 40, 2, 1 );
-    post_close();
-#else
-    SKIP( "only the plain path is here" );
-#endif
-}
+/* ---- the same where the system refuses ---- */
 
 /*  An ICMP error that waits is reported by the next send, whatever that sends: it is sent again, and nothing is given up. What is
     refused each time, from the first on, is: then datagrams are sent one by one. */
@@ -535,48 +415,18 @@ TEST( linux_sendmmsg_that_is_refused )
         SKIP( "the system can not be made to refuse here" );
     for ( int i = 0; i < 12; i++ ) {
         post_open( 0, 0 );
-        int segments = post_udp()->segments, always = i >= 6;
+        int always = i >= 6;
         linux_system.send_error = errors[i % 6];
         linux_system.send_errors = always ? 1000000 : 1;
         for ( int k = 0; k < 8; k++ ) {
-            post_write( DOOR_A, 64 + k, 1 ); /* of different sizes: nothing is cut */
+            post_write( DOOR_A, 64 + k, 1 );
             post_write( DOOR_B, 64 + k, 1 );
         }
         post_send( 0 );
         CHECK_EQ( post_udp()->sending.is_refused, always );
         CHECK_EQ( linux_system.refused, always ? 6 : 1 );
-        CHECK_EQ( post_udp()->segments, segments );
         linux_system.send_errors = 0;
         post_round( 0 );
-        post_close();
-    }
-}
-
-/* A device that can not cut says EIO: it is asked once. Other errors may be about this message alone. */
-TEST( linux_sends_ask_a_system_once_that_can_not_cut )
-{
-    static const int errors[] = { EIO, EOPNOTSUPP, EINVAL, EMSGSIZE, ENOBUFS };
-    size_t i;
-    if ( !LINUX_WRAPPED )
-        SKIP( "the system can not be made to refuse here" );
-    for ( i = 0; i < sizeof( errors ) / sizeof( errors[0] ); i++ ) {
-        post_open( 0, 0 );
-        if ( !post_udp()->segments ) {
-            post_close();
-            SKIP( "this system does not cut" );
-        }
-        linux_system.cut_error = errors[i];
-        post_write( DOOR_A, 64, 8 );
-        post_send( 0 );
-        CHECK_EQ( linux_system.cut, i < 4 ? 2 : 1 );
-        CHECK_EQ( linux_system.refused, i < 4 ? 2 : 1 );
-        CHECK_EQ( post_udp()->segments, i < 2 ? 0 : 1 );
-        linux_system.cut = 0;
-        post_write( DOOR_A, 64, 8 );
-        post_send( 0 );
-        CHECK_EQ( linux_system.cut > 0, i >= 2 );
-        post_round( 0 );
-        post_storm( 10, 2, 0 );
         post_close();
     }
 }
@@ -843,8 +693,6 @@ TEST( linux_batched_sends_of_a_server )
     netcode_server_flush( lan.servers[0] );
     if ( LINUX_WRAPPED ) {
         CHECK_EQ( linux_system.sends, 1 );
-        if ( ( (nc_socket_udp_t *) lan.servers[0]->base.socket.context )->segments )
-            CHECK_EQ( linux_system.messages, 4 * PLAYERS );
     }
     for ( i = 0; i < PLAYERS; i++ )
         batch_expect( i );

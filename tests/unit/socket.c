@@ -1101,20 +1101,6 @@ TEST( mutants_control_messages_of_another_level )
     CHECK_EQ( udp.kernel_drops[0], 5 );
 }
 
-/* What is passed to the system holds no bytes of the stack. */
-TEST( mutants_control_messages_have_padding_of_zeros )
-{
-    struct msghdr header;
-    uint64_t control[8];
-    const uint8_t * bytes = (const uint8_t *) control;
-    size_t i;
-    memset( &header, 0, sizeof( header ) );
-    memset( control, 0xee, sizeof( control ) );
-    nc_socket_batch_segment( &header, control, 1200 );
-    for ( i = CMSG_LEN( sizeof( uint16_t ) ); i < CMSG_SPACE( sizeof( uint16_t ) ); i++ )
-        CHECK_EQ( bytes[i], 0 );
-}
-
 /* Of what the system reports beside a datagram, its count of drops alone is read. */
 TEST( corners_control_messages_of_other_kinds )
 {
