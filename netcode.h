@@ -99,7 +99,7 @@
                  ends the connection
     sequence     counts the packets of one direction; it is the nonce that encrypts them, so it is never used twice
     event        connected, payload, moved, disconnected, in the order in which they happened: with config.events,
-                 netcode_server_next_event. Without it, the per-slot calls of the reference library's API return payloads
+                 netcode_server_next_event. Without it, the per-slot calls of the known API return payloads
 
     4  SERVERS, STEP BY STEP
 
@@ -132,12 +132,12 @@
     create and start allocate all memory, stop keeps it for the next start, destroy frees it; no other call allocates.
     netcode_client_memory and netcode_server_memory return the number of bytes beforehand; your allocator is called for
     a few blocks. A start with another number of slots needs the old and the new memory for a moment. A slot and what
-    belongs to it (its share of handshakes, used tokens and tables) takes 1.9 KiB, 0.6 KiB more with roaming and 0.2 with
-    events, a buffer of the pool 1.4 KiB, a server without slots and pool 268 KiB, a client without its pool 6 KiB. A buffer is
-    written to only when it is used, and wiped only then; buffers that were used before are used first. So where the
-    system provides memory page by page, as it does for malloc's large blocks, a pool takes as much memory as was ever
-    in use at once. A client reserves 372 KiB so, of which it uses 12 when it is created, and 16 while its application
-    reads each tick. If your allocator provides all memory at once, choose a smaller pool.
+    belongs to it (its share of handshakes, used tokens and tables) takes 1.9 KiB, 0.6 KiB more with roaming and 0.2
+    with events, a buffer of the pool 1.4 KiB, a server without slots and pool 268 KiB, a client without its pool 6 KiB.
+    A buffer is written to only when it is used, and wiped only then; buffers that were used before are used first. So
+    where the system provides memory page by page, as it does for malloc's large blocks, a pool takes as much memory as
+    was ever in use at once. A client reserves 372 KiB so, of which it uses 12 when it is created, and 16 while its
+    application reads each tick. If your allocator provides all memory at once, choose a smaller pool.
     Received packets are in a pool, aligned to 16 bytes. They are yours until you free them, for any time, through stop,
     start and the reuse of their slot. Every client has a share of the pool that others can not use. When a client has
     more packets queued than its quota, its newest are dropped and counted as QUEUE_FULL. Payloads of disconnected
@@ -150,8 +150,8 @@
     There are no locks and no hidden threads. One thread at a time may use an object; different objects may be used by
     different threads. Set the process-wide hooks (log level, printf, assert, tagging) and call netcode_init before the
     threads start. Callbacks run inside your own calls and may call the library: destroy, stop and start then take
-    effect when the outermost call returns; an update inside an update is refused. A callback must return: no longjmp and
-    no C++ exception may leave it. It may run on another stack, such as a fiber's.
+    effect when the outermost call returns; an update inside an update is refused. A callback must return: no longjmp
+    and no C++ exception may leave it. It may run on another stack, such as a fiber's.
 
     One server object uses one core. To use more, run several objects, each on its own thread: on different ports (the
     token names those that a player may try), or on Linux all on one port with share_port, where the system assigns each
@@ -195,8 +195,8 @@
       than 2,560 a second. A handshake ends 10 s after the last reply to it, or after the token's timeout if that is
       shorter; both are doubled while the server has a backlog, the timeout for a second longer.
     used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
-      Of those that expire, a client id has at most 16. When it has 16, its tokens that expire no later than the earliest
-      of them are refused, and a later one replaces that. When all records are in use, the earliest-expiring is
+      Of those that expire, a client id has at most 16. When it has 16, its tokens that expire no later than the
+      earliest of them are refused, and a later one replaces that. When all records are in use, the earliest-expiring is
       forgotten, and all clients' tokens that expire no later are refused. One client id can not cause that: it takes
       32 of them (at the smallest sizes) that connect 16 times each before their tokens expire. Tokens that never
       expire have no such limit: with NETCODE_SEQUENCE_BASE_ZERO one client id can use all of their half, and further
@@ -219,27 +219,27 @@
         16 packets of each client are opened whatever the others send, and 192 more in all (1,024 where fewer were
           opened before); a client that sends more, or whose address is forged, loses its own (OVER_SHARE)
         512 timers or so: when thousands are due at once, some keep-alives and timeouts wait for the next updates
-      A packet filter is attached to the server's own sockets, on Linux (kernel_filter): it drops datagrams whose type or
-        size no client sends. When more arrives than an update can receive (three quarters of the socket's buffer are in
-        use, datagrams wait for the next update, or receiving took longer than 1.25 ms), it drops more, after 0.1 s:
+      A packet filter is attached to the server's own sockets, on Linux (kernel_filter): it drops datagrams whose type
+        or size no client sends. When more arrives than an update can receive (three quarters of the socket's buffer are
+        in use, datagrams wait for the next update, or receiving took longer than 1.25 ms), it drops more, after 0.1 s:
         - of up to eight clients' addresses and four unknown senders (all ports of an IP address, IPv6: of a /64) that
           send 960 datagrams a second, or a 16th of all and 240, 15 of 16 or 255 of 256. Where others use a client's
           address, the packets with sequences near the client's newest pass (which are easily guessed with
           NETCODE_SEQUENCE_BASE_ZERO, and of other implementations, which start at 0)
         - if that does not suffice and much comes from unknown addresses, all that is no request or response from there
-          (with roaming, 15 of 16, 63 of 64, ...), and then 3 of 4, 15 of 16 or 63 of 64 requests and responses, too; not
-          with a stray_callback
-        After 4 s, and up to 64 s after relapses, less is filtered, step by step. What is dropped counts as kernel_drops;
-        the log reports it at INFO
-      So an attacker who sends up to 170 Mbit/s of any kind of packet does not affect the other clients of a server of up
-      to 1,000 (the filter of a larger one passes more), from half a second after its start: 99 % of their packets are
-      received, at most one tick late, for at most 15 % of a core more; and 90 % of those of a client whose address is
-      forged, unless the attacker knows its sequences. This holds with Linux's default receive buffer of 208 KiB, too, as
-      long as the clients' own packets fill at most half of it between two updates (250 packets of up to 256 bytes, 90
-      larger ones); net.core.rmem_max raises it. Two exceptions are known: replays of all clients' packets, with their
-      addresses forged, are absorbed up to 60 Mbit/s with a buffer of 4 MiB, and less with a smaller one; and so are
-      packets forged at the addresses of more than eight clients. A tenth of a second is lost each time that less is
-      filtered and the flood goes on. The figures are for datagrams of 43 bytes and more (500,000 a second): of 1.2
+          (with roaming, 15 of 16, 63 of 64, ...), and then 3 of 4, 15 of 16 or 63 of 64 requests and responses, too;
+          not with a stray_callback
+        After 4 s, and up to 64 s after relapses, less is filtered, step by step. What is dropped counts as
+        kernel_drops; the log reports it at INFO
+      So an attacker who sends up to 170 Mbit/s of any kind of packet does not affect the other clients of a server of
+      up to 1,000 (the filter of a larger one passes more), from half a second after its start: 99 % of their packets
+      are received, at most one tick late, for at most 15 % of a core more; and 90 % of those of a client whose address
+      is forged, unless the attacker knows its sequences. This holds with Linux's default receive buffer of 208 KiB,
+      too, as long as the clients' own packets fill at most half of it between two updates (250 packets of up to 256
+      bytes, 90 larger ones); net.core.rmem_max raises it. Two exceptions are known: replays of all clients' packets,
+      with their addresses forged, are absorbed up to 60 Mbit/s with a buffer of 4 MiB, and less with a smaller one; and
+      so are packets forged at the addresses of more than eight clients. A tenth of a second is lost each time that less
+      is filtered and the flood goes on. The figures are for datagrams of 43 bytes and more (500,000 a second): of 1.2
       million of 18 bytes, chance lets so many pass that 67 to 84 % are heard. make fairness tries the settings.
       Other systems, and sockets of your own, have no such filter.
     work per update of a client: 2048 units (update_budget);
@@ -572,34 +572,35 @@
     keep-alives are sent anyway, a probe takes the place of one; beside payloads, probes and their echoes are 62 bytes a
     second in each direction.
 
-    With roaming in the server's config, a connected client whose address changes stays connected: a phone that goes from
-    Wi-Fi to cellular, a NAT that forgets its mapping or gives another port. Clients of this library have nothing to
-    switch on; those of other implementations do not answer probes, so they are not moved and time out as ever. The
+    With roaming in the server's config, a connected client whose address changes stays connected: a phone that goes
+    from Wi-Fi to cellular, a NAT that forgets its mapping or gives another port. Clients of this library have nothing
+    to switch on; those of other implementations do not answer probes, so they are not moved and time out as ever. The
     application gets NETCODE_EVENT_MOVED, the log a line at INFO.
 
       1  The slot is found by the packet's sequence, if its client has sent some million packets or starts at a random
-         sequence, as this library's do: at most 2^16 above the newest one. At most two slots are tried with their keys, a
-         slot 8 times at once and 8 times a second; packets from a candidate's address have the client's share (9).
+         sequence, as this library's do: at most 2^16 above the newest one. At most two slots are tried with their keys,
+         a slot 8 times at once and 8 times a second; packets from a candidate's address have the client's share (9).
       2  Only an authentic packet that is newer than all before it makes its address a candidate. It is a packet of the
          session like any other: a payload is delivered, a disconnect disconnects.
       3  Probes are sent to a candidate, and nothing else: never more bytes than came from there, at most 10 a second to
-         all of a client's candidates, each with 47 random bits, valid for 2 s; 16 more tell both sides whose probe it is.
-      4  The keep-alive from there that returns one moves the slot: until then, all else goes to the old address. So after
-         an unannounced change a client receives nothing for two round trips and a few updates; what it sends is received
-         at once, unless it arrives late, from an address that is not its own yet, or not any more.
+         all of a client's candidates, each with 47 random bits, valid for 2 s; 16 more tell whose probe it is.
+      4  The keep-alive from there that returns one moves the slot: until then, all else goes to the old address. So
+         after an unannounced change a client receives nothing for two round trips and a few updates; what it sends is
+         received at once, unless it arrives late, from an address that is not its own yet, or not any more.
       5  A client has at most three candidates; the oldest is evicted, but not in its first 0.25 s. A candidate ends 2 s
          after its last newer packet.
       6  An address belongs to one client. Another client is moved there only after the one that has it was silent there
-         for 0.25 s: clients of a NAT that deals its ports anew swap them so. The one that had it keeps its slot, keys and
-         timeout, and nothing is sent to it until it is moved somewhere itself, perhaps there again; netcode_server_client_address returns NETCODE_ADDRESS_NONE meanwhile.
+         for 0.25 s: clients of a NAT that deals its ports anew swap them so. The one that had it keeps its slot, keys
+         and timeout, and nothing is sent to it until it is moved somewhere itself, perhaps there again;
+         netcode_server_client_address returns NETCODE_ADDRESS_NONE meanwhile.
       7  Handshakes do not roam: a challenge is valid for its address only.
 
     The client takes a fresh local address once a second while it is connected and receives nothing, when sending fails
     because its address or network is gone, and when a server that answers probes has not answered three of them. Call
-    netcode_client_rebind where the system reports a new network: on Android in onAvailable or onLinkPropertiesChanged of
-    the default network's callback, on iOS in the update handler of NWPathMonitor and when the application becomes active
-    again, on a PC when an interface goes up. Then the gap is two round trips and not a second longer. It works in any
-    state, on the thread that uses the client. A socket of your own may have a rebind function.
+    netcode_client_rebind where the system reports a new network: on Android in onAvailable or onLinkPropertiesChanged
+    of the default network's callback, on iOS in the update handler of NWPathMonitor and when the application becomes
+    active again, on a PC when an interface goes up. Then the gap is two round trips and not a second longer. It works
+    in any state, on the thread that uses the client. A socket of your own may have a rebind function.
 
     What an attacker gets:
       not on the path, guesses sequences    for each slot, one of 2^31 packets is tried with its key; no reply
@@ -614,10 +615,10 @@
         arrive                              until that one is heard again
       a client that moves as often as       10 probes a second; moves are counted for each client
         it can
-      a client that sends from elsewhere    it times out: what comes from elsewhere is no sign of life, unless it returns
-        and answers no probe                a probe that was sent to the address that it has
+      a client that sends from elsewhere    it times out: what comes from elsewhere is no sign of life, unless it
+        returns and answers no probe                a probe that was sent to the address that it has
       an observer who overtakes echoes      keeps a client from moving: the slot stays where it was
-      junk with a client's sequences        8 openings a second; the client can not move meanwhile, and stays where it is
+      junk with a client's sequences        8 openings a second; the client can not move meanwhile
     An observer of both paths can tell from the sequences that they are one client's. On a server that filters a flood
     (9), one of 16 packets from unknown addresses passes: clients that move meanwhile are moved some seconds later.
 
@@ -906,49 +907,53 @@
 /* clang-format off */
 /*  Why a datagram was dropped. One list gives the enum, the names, the sentences and the counters.
     X( name, sentence ) */
-#define NETCODE_DROP_LIST( X )                                                                                            \
-    X( NONE, "nothing was dropped" )                                                                                      \
-    X( EMPTY_DATAGRAM, "the datagram has no bytes" )                                                                      \
-    X( OVERSIZED_DATAGRAM, "the datagram is larger than any packet of this protocol (1225 bytes)" )                      \
-    X( SOURCE_PORT_ZERO, "the datagram claims to come from port 0, which can not be answered" )                          \
-    X( TOO_SMALL, "the datagram is smaller than the smallest sealed packet (18 bytes)" )                                  \
-    X( UNKNOWN_PACKET_TYPE, "the prefix byte names a packet type that does not exist" )                                   \
-    X( WRONG_DIRECTION, "this side never receives packets of this type" )                                                 \
-    X( BAD_SEQUENCE_LENGTH, "the prefix byte gives the sequence a length outside 1..8 bytes" )                            \
-    X( WRONG_BODY_SIZE, "the packet's data has not the size that its type demands" )                                      \
-    X( UNKNOWN_ADDRESS, "no client or handshake is known at the sender's address" )                                       \
-    X( NOT_CONNECTED, "the sender has not finished its handshake, or the server is stopped" )                             \
-    X( WRONG_SERVER, "the sender is not the server that this client talks to" )                                           \
-    X( WRONG_STATE, "the client does not expect this packet in its present state" )                                       \
-    X( REPLAYED, "a packet with this sequence was received before" )                                                      \
-    X( SEQUENCE_TOO_OLD, "the sequence is older than the replay window or than the connection" )                          \
-    X( SEQUENCE_TOO_FAR_AHEAD, "the sequence is more than 2^32 ahead of the newest one" )                                 \
-    X( AUTHENTICATION_FAILED, "the packet was not sealed with this connection's key, or was changed in transit" )         \
-    X( QUEUE_FULL, "this client's packet queue is at its quota: the application reads too slowly" )                       \
-    X( POOL_EMPTY, "no packet buffer is free: the application holds too many, or the pool is too small" )                 \
-    X( REQUEST_WRONG_SIZE, "a connection request must have 1078 bytes" )                                                  \
-    X( REQUEST_OLD_VERSION, "the request speaks netcode 1.01, an older protocol" )                                        \
-    X( REQUEST_WRONG_VERSION, "the request does not say NETCODE 1.02" )                                                   \
-    X( REQUEST_WRONG_PROTOCOL_ID, "the request's protocol id is not this server's: another game, or another build of it" ) \
+#define NETCODE_DROP_LIST( X ) \
+    X( NONE, "nothing was dropped" ) \
+    X( EMPTY_DATAGRAM, "the datagram has no bytes" ) \
+    X( OVERSIZED_DATAGRAM, "the datagram is larger than any packet of this protocol (1225 bytes)" ) \
+    X( SOURCE_PORT_ZERO, "the datagram claims to come from port 0, which can not be answered" ) \
+    X( TOO_SMALL, "the datagram is smaller than the smallest sealed packet (18 bytes)" ) \
+    X( UNKNOWN_PACKET_TYPE, "the prefix byte names a packet type that does not exist" ) \
+    X( WRONG_DIRECTION, "this side never receives packets of this type" ) \
+    X( BAD_SEQUENCE_LENGTH, "the prefix byte gives the sequence a length outside 1..8 bytes" ) \
+    X( WRONG_BODY_SIZE, "the packet's data has not the size that its type demands" ) \
+    X( UNKNOWN_ADDRESS, "no client or handshake is known at the sender's address" ) \
+    X( NOT_CONNECTED, "the sender has not finished its handshake, or the server is stopped" ) \
+    X( WRONG_SERVER, "the sender is not the server that this client talks to" ) \
+    X( WRONG_STATE, "the client does not expect this packet in its present state" ) \
+    X( REPLAYED, "a packet with this sequence was received before" ) \
+    X( SEQUENCE_TOO_OLD, "the sequence is older than the replay window or than the connection" ) \
+    X( SEQUENCE_TOO_FAR_AHEAD, "the sequence is more than 2^32 ahead of the newest one" ) \
+    X( AUTHENTICATION_FAILED, "the packet was not sealed with this connection's key, or was changed in transit" ) \
+    X( QUEUE_FULL, "this client's packet queue is at its quota: the application reads too slowly" ) \
+    X( POOL_EMPTY, "no packet buffer is free: the application holds too many, or the pool is too small" ) \
+    X( REQUEST_WRONG_SIZE, "a connection request must have 1078 bytes" ) \
+    X( REQUEST_OLD_VERSION, "the request speaks netcode 1.01, an older protocol" ) \
+    X( REQUEST_WRONG_VERSION, "the request does not say NETCODE 1.02" ) \
+    X( REQUEST_WRONG_PROTOCOL_ID, \
+       "the request's protocol id is not this server's: another game, or another build of it" ) \
     X( REQUEST_TOO_SOON, "requests with this token come faster than they are answered" )\
-    X( TOKEN_EXPIRED, "the connect token has expired: the player waited too long, or a clock is wrong" )                  \
-    X( TOKEN_MAYBE_USED, "the connect token may be older than this start of the server (max_connect_token_lifetime)" )    \
-    X( TOKEN_REFUSED_UP_TO, "the connect token expires no later than a record that was forgotten: it may have been used" ) \
-    X( TOKEN_CONSUMED, "the connect token has connected someone already" )                                                \
-    X( TOKEN_NO_RECORD_FREE, "no record is free to remember that this never-expiring token was used" )                    \
-    X( TOKEN_NOT_AUTHENTIC, "the connect token was not sealed with any of this server's private keys, or was changed" )   \
-    X( TOKEN_MALFORMED, "the connect token is authentic but breaks the standard's format" )                               \
-    X( TOKEN_FOR_ANOTHER_SERVER, "this server's address is not in the connect token" )                                    \
-    X( TOKEN_OUTLIVED, "other handshakes of this client id hold tokens that expire later" )                               \
-    X( ADDRESS_CONNECTED, "a client is connected from this address already" )                                             \
-    X( CLIENT_ID_CONNECTED, "a client with this id is connected already" )                                                \
-    X( SERVER_FULL, "the server has no free slot: the client was denied" )                                                \
-    X( NOT_ADMITTED, "the application's admit_callback refused the client, which was denied" )                            \
-    X( CHALLENGE_NOT_ISSUED, "the response's challenge was not issued to this handshake" )                                \
-    X( CHALLENGE_NOT_AUTHENTIC, "the response's challenge was not made by this server, or was changed" )                  \
-    X( CHALLENGE_FOR_ANOTHER, "the response's challenge was made for another token, address or client id" )               \
-    X( REQUEST_NOT_OPENED, "more requests arrived since the last update than tokens are opened: the client asks again" )  \
-    X( OVER_SHARE, "more packets came from this client's address since the last update than its share of the work" )       \
+    X( TOKEN_EXPIRED, "the connect token has expired: the player waited too long, or a clock is wrong" ) \
+    X( TOKEN_MAYBE_USED, "the connect token may be older than this start of the server (max_connect_token_lifetime)" ) \
+    X( TOKEN_REFUSED_UP_TO, \
+       "the connect token expires no later than a record that was forgotten: it may have been used" ) \
+    X( TOKEN_CONSUMED, "the connect token has connected someone already" ) \
+    X( TOKEN_NO_RECORD_FREE, "no record is free to remember that this never-expiring token was used" ) \
+    X( TOKEN_NOT_AUTHENTIC, \
+       "the connect token was not sealed with any of this server's private keys, or was changed" ) \
+    X( TOKEN_MALFORMED, "the connect token is authentic but breaks the standard's format" ) \
+    X( TOKEN_FOR_ANOTHER_SERVER, "this server's address is not in the connect token" ) \
+    X( TOKEN_OUTLIVED, "other handshakes of this client id hold tokens that expire later" ) \
+    X( ADDRESS_CONNECTED, "a client is connected from this address already" ) \
+    X( CLIENT_ID_CONNECTED, "a client with this id is connected already" ) \
+    X( SERVER_FULL, "the server has no free slot: the client was denied" ) \
+    X( NOT_ADMITTED, "the application's admit_callback refused the client, which was denied" ) \
+    X( CHALLENGE_NOT_ISSUED, "the response's challenge was not issued to this handshake" ) \
+    X( CHALLENGE_NOT_AUTHENTIC, "the response's challenge was not made by this server, or was changed" ) \
+    X( CHALLENGE_FOR_ANOTHER, "the response's challenge was made for another token, address or client id" ) \
+    X( REQUEST_NOT_OPENED, \
+       "more requests arrived since the last update than tokens are opened: the client asks again" ) \
+    X( OVER_SHARE, "more packets came from this client's address since the last update than its share of the work" ) \
     X( ADMISSION_PENDING, "admit_callback has no answer yet, or was called too often for this client: it asks again" )
 /* clang-format on */
 
@@ -1051,8 +1056,8 @@ struct netcode_client_config_t {
     void * callback_context;
     /* called when the state changes: NETCODE_CLIENT_STATE_..., before and after */
     void ( *state_change_callback )( void * context, int previous, int state );
-    /*  called with each payload that a loopback client sends: hand it to netcode_server_process_loopback_packet, a server's
-        to netcode_client_process_loopback_packet. `data` is valid during the call */
+    /*  called with each payload that a loopback client sends: hand it to netcode_server_process_loopback_packet, a
+        server's to netcode_client_process_loopback_packet. `data` is valid during the call */
     void ( *send_loopback_packet_callback )( void * context, int client_index, const uint8_t * data, int bytes,
                                              uint64_t sequence );
     int override_send_and_receive; /* 1: the two callbacks below are the network */
@@ -1077,12 +1082,12 @@ struct netcode_client_config_t {
     int batch_sends;          /* 1: packets are sent at update, at netcode_client_flush, or when 64 are waiting */
     int receive_buffer_bytes; /* requested from the system, halved until it is granted; 4 MiB */
     int send_buffer_bytes;    /* the same; 4 MiB */
-    /*  seconds without an answer after which the token's next server is asked, too: the client connects to the first that
-        answers. 0.25 by netcode_default_client_config; 0: one after another, as the standard says, but one that the
-        system can not send to is not waited for */
+    /*  seconds without an answer after which the token's next server is asked, too: the client connects to the first
+        that answers. 0.25 by netcode_default_client_config; 0: one after another, as the standard says, but one that
+        the system can not send to is not waited for */
     double next_server_seconds;
-    /*  1: netcode_client_next_event reports what happens, payloads included, in its order; netcode_client_receive_packet is
-        refused. 0: the other way round. Callbacks are called in both cases. */
+    /*  1: netcode_client_next_event reports what happens, payloads included, in its order;
+        netcode_client_receive_packet is refused. 0: the other way round. Callbacks are called in both cases. */
     int events;
 };
 
@@ -1135,8 +1140,8 @@ struct netcode_server_config_t {
         where several servers must agree: see 6 in the manual. May be called again for the same client: 4 times at once,
         then ten a second. */
     int ( *admit_callback )( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp );
-    /*  Linux: -1 turns off the packet filter, which drops malformed datagrams and floods (9) before they are copied; they
-        count as kernel_drops, not by reason. */
+    /*  Linux: -1 turns off the packet filter, which drops malformed datagrams and floods (9) before they are copied;
+        they count as kernel_drops, not by reason. */
     int kernel_filter;
     /*  Linux: 1 lets several servers, each on its own thread, share one port; all of them must set it. The system
         assigns each client address to one of them. Elsewhere create fails if the port is in use. */
@@ -1144,12 +1149,12 @@ struct netcode_server_config_t {
     /* 1: a connected client whose address changes stays connected: see 16 in the manual */
     int roaming;
     /*  Called before a packet of a session that no client here has is dropped, because its address is unknown, or has
-        another client: 1 if the application accepts it, for another server that shares the port (6 in the manual). `data`
-        is valid during the call. */
+        another client: 1 if the application accepts it, for another server that shares the port (6 in the manual).
+        `data` is valid during the call. */
     int ( *stray_callback )( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes );
-    /*  1: netcode_server_next_event reports what happens, payloads included, in its order; netcode_server_receive_packet is
-        refused. 0: the other way round. Callbacks are called in both cases. A slot is used again at most once before
-        the events of its clients are read. */
+    /*  1: netcode_server_next_event reports what happens, payloads included, in its order;
+        netcode_server_receive_packet is refused. 0: the other way round. Callbacks are called in both cases. A slot is
+        used again at most once before the events of its clients are read. */
     int events;
 };
 
@@ -1633,8 +1638,8 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
 NETCODE_API void netcode_default_client_config( struct netcode_client_config_t * config );
 
 /*  Makes a client that sends from `address` ("0.0.0.0" or "::" without a port for any; a simulator needs a port). All
-    of its memory is allocated here. `config` NULL: the defaults. `time` is the caller's clock in seconds. NULL on error:
-    see netcode_client_create_error. */
+    of its memory is allocated here. `config` NULL: the defaults. `time` is the caller's clock in seconds. NULL on
+    error: see netcode_client_create_error. */
 NETCODE_API struct netcode_client_t * netcode_client_create( const char * address,
                                                              const struct netcode_client_config_t * config,
                                                              double time );
@@ -1677,8 +1682,8 @@ NETCODE_API uint64_t netcode_client_next_packet_sequence( struct netcode_client_
 /* Sends a payload of 1..1200 bytes; any other size is refused and logged. Does nothing while not connected. */
 NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, const uint8_t * data, int bytes );
 
-/*  The oldest received payload, or NULL. It stays valid until freed or until the client is destroyed; it is aligned to 16
-    bytes, and 8 readable bytes follow it. `sequence` may be NULL. */
+/*  The oldest received payload, or NULL. It stays valid until freed or until the client is destroyed; it is aligned to
+    16 bytes, and 8 readable bytes follow it. `sequence` may be NULL. */
 NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * client, int * bytes,
                                                      uint64_t * sequence );
 /* Frees a packet; NULL is ignored. */
@@ -1687,8 +1692,8 @@ NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, v
 /* NETCODE_CLIENT_STATE_... */
 NETCODE_API int netcode_client_state( struct netcode_client_t * client );
 
-/*  The slot on the server, and how many slots it has, as last reported. The slot is below NETCODE_MAX_SLOTS; -1 while not
-    connected, or if the server reported an impossible one (some send client ids). The count is at most
+/*  The slot on the server, and how many slots it has, as last reported. The slot is below NETCODE_MAX_SLOTS; -1 while
+    not connected, or if the server reported an impossible one (some send client ids). The count is at most
     NETCODE_MAX_SLOTS, and 0 while not connected. */
 NETCODE_API int netcode_client_index( struct netcode_client_t * client );
 NETCODE_API int netcode_client_max_clients( struct netcode_client_t * client );
@@ -1718,10 +1723,10 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
 NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event );
 
 /*  Gives up the socket's local address and takes the one that the system prefers now: call it where a phone's system
-    reports a new network. Returns 1 if the socket has a fresh one, 0 if not, or if it can not do that. A client does the
-    same by itself while it is connected: once a second while sending fails because its address or network is gone, or
-    while it receives nothing, and every four seconds while the server answers no probes, if it has before. The connection
-    stays with a server that has `roaming` on. */
+    reports a new network. Returns 1 if the socket has a fresh one, 0 if not, or if it can not do that. A client does
+    the same by itself while it is connected: once a second while sending fails because its address or network is gone,
+    or while it receives nothing, and every four seconds while the server answers no probes, if it has before. The
+    connection stays with a server that has `roaming` on. */
 NETCODE_API int netcode_client_rebind( struct netcode_client_t * client );
 
 /* Sends what batch_sends holds back. */
@@ -3471,8 +3476,8 @@ static inline int nc_replay_seen( const nc_replay_t * replay, uint64_t sequence 
                                                                                   : NETCODE_DROP_NONE;
 }
 
-/*  Is this close to the newest sequence received? Of a client whose sequences begin at a random number, nobody can guess
-    that who does not see its packets. */
+/*  Is this close to the newest sequence received? Of a client whose sequences begin at a random number, nobody can
+    guess that who does not see its packets. */
 static inline int nc_replay_is_near( const nc_replay_t * replay, uint64_t sequence )
 {
     return sequence > replay->newest ? ( sequence - replay->newest ) >> NC_SEQUENCE_NEAR_BITS == 0
@@ -3497,8 +3502,9 @@ static void nc_replay_count_lost( nc_replay_t * replay, uint32_t lost )
     replay->words = (uint8_t) ( replay->words + ( replay->words < NC_REPLAY_RECENT_WORDS ) );
 }
 
-/*  Before `last` becomes the newest word: bits still clear in the words that it replaces are lost packets. The client's counter also counts its responses, and
-    those that follow the one that connected never get here: so losses are counted from the first packet that arrived. */
+/*  Before `last` becomes the newest word: bits still clear in the words that it replaces are lost packets. The client's
+    counter also counts its responses, and those that follow the one that connected never get here: so losses are
+    counted from the first packet that arrived. */
 static void nc_replay_settle( nc_replay_t * replay, uint64_t last )
 {
     uint64_t newest = replay->newest / 64, word = newest < NC_REPLAY_WORDS ? 0 : newest - ( NC_REPLAY_WORDS - 1 );
@@ -4149,8 +4155,8 @@ static uint32_t nc_pool_find( const nc_pool_t * pool, const void * packet )
     return index < pool->count ? (uint32_t) index : NC_NONE;
 }
 
-/*  ---- inbox: what the application has not read yet: a queue for each client and, with config.events, all clients' events
-in the order of arrival ---- Every client has a share of the pool that others can not use (`reserved` counts the unused
+/*  ---- inbox: what is not read yet: a queue for each client and, with config.events, all events in their order ----
+Every client has a share of the pool that others can not use (`reserved` counts the unused
 parts of all shares); beyond its share a client may queue up to its quota, as long as buffers are free. */
 
 /* An event other than a payload. */
@@ -4160,8 +4166,8 @@ typedef struct {
     int32_t reason;
 } nc_event_t;
 
-/*  Of each client: CONNECTED and DISCONNECTED of two sessions, and a MOVED of the current one. So a slot can be used again
-    before the events of its last session are read, and then not again before they are. */
+/*  Of each client: CONNECTED and DISCONNECTED of two sessions, and a MOVED of the current one. So a slot can be used
+    again before the events of its last session are read, and then not again before they are. */
 enum { NC_EVENT_CONNECTED = 0, NC_EVENT_DISCONNECTED = 1, NC_EVENT_MOVED = 4, NC_EVENTS = 5 };
 
 typedef struct {
@@ -4685,8 +4691,8 @@ static void nc_flood_add( nc_flood_filter_t * filter, const struct netcode_addre
     filter->connected[bit / 32] |= (uint32_t) 1 << bit % 32;
 }
 
-/*  Counts a datagram. With no free entry, each that is not limited is decremented instead: so an address that sends more
-    than its share of all datagrams keeps its entry (Misra and Gries). Returns the entry or NULL. */
+/*  Counts a datagram. With no free entry, each that is not limited is decremented instead: so an address that sends
+    more than its share of all datagrams keeps its entry (Misra and Gries). Returns the entry or NULL. */
 static NC_COLD nc_flooder_t * nc_flood_count( nc_flood_filter_t * filter, const struct netcode_address_t * address )
 {
     nc_flooder_t *first = filter->flooders + ( address->port ? NC_FLOODERS_UNKNOWN : 0 ), *unused = NULL;
@@ -4986,7 +4992,7 @@ static int nc_socket_judge( int error )
 #endif
 }
 
-/*  The receive calls below share one contract: so many entries filled, 0 for no datagram, or -1 and the system's error. */
+/* The receive calls below return how many entries they filled, 0 for no datagram, or -1 and the system's error. */
 
 #if defined( NC_SOCKET_LINUX )
 
@@ -5108,8 +5114,8 @@ static int nc_socket_receive_one( nc_socket_udp_t * udp, int which, struct netco
 #if defined( NC_SOCKET_LINUX )
 
 /*  What became of a call that takes many datagrams. Sandboxes and old systems refuse it: then the call for one is used
-    instead, from the third failure in a row on, of a call that never worked or that is not there. Other errors are about
-    datagrams. Returns whether it is refused. */
+    instead, from the third failure in a row on, of a call that never worked or that is not there. Other errors are
+    about datagrams. Returns whether it is refused. */
 static int nc_socket_judge_call( const nc_socket_udp_t * udp, nc_socket_call_t * call, const char * name, int works,
                                  int error )
 {
@@ -5217,8 +5223,8 @@ static int nc_socket_handle_for( nc_socket_udp_t * udp, const struct netcode_add
     return -1;
 }
 
-/*  Can this error of a send be that of an earlier datagram? An ICMP error, which anyone can forge, waits for the next call on
-    the handle, and is gone once it was reported: only what is refused again is refused. */
+/*  Can this error of a send be that of an earlier datagram? An ICMP error, which anyone can forge, waits for the next
+    call on the handle, and is gone once it was reported: only what is refused again is refused. */
 static int nc_socket_may_be_pending( int error )
 {
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
@@ -5280,7 +5286,8 @@ static void nc_socket_batch_add( nc_socket_batch_t * batch, const struct netcode
     header->msg_namelen = nc_socket_to_system( &datagram->address, &batch->to[i] );
 }
 
-/* Sends messages from `at` on, once more after an error that may have been pending. Returns how many, or -1 and the error. */
+/*  Sends messages from `at` on, once more after an error that may have been pending. Returns how many, or -1 and the
+    error. */
 static int nc_socket_send_messages( nc_socket_udp_t * udp, int which, nc_socket_batch_t * batch, int at, int * error )
 {
     int done = -1;
@@ -5348,8 +5355,8 @@ static int nc_socket_udp_send( void * context, const struct netcode_datagram_t *
     return sent;
 }
 
-/*  Uses select only if the handles fit into its sets; otherwise it sleeps for a short time, which only costs latency. So it
-    does where select fails, or would return at once because of an error that receiving does not clear. */
+/*  Uses select only if the handles fit into its sets; otherwise it sleeps for a short time, which only costs latency.
+    So it does where select fails, or would return at once because of an error that receiving does not clear. */
 static void nc_socket_udp_wait( void * context, double seconds )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
@@ -6609,7 +6616,8 @@ static int nc_endpoint_free_packet( nc_pool_t * pool, const void * packet )
     return 1;
 }
 
-/* ---- rations: `burst` at once, then one each `milliseconds`. The time until which a ration is used up is all it stores ---- */
+/*  ---- rations: `burst` at once, then one each `milliseconds`. The time until which a ration is used up is all it
+    stores ---- */
 
 static int nc_endpoint_spend( const nc_endpoint_t * base, double * ration, int burst, int milliseconds )
 {
@@ -6622,8 +6630,8 @@ static int nc_endpoint_spend( const nc_endpoint_t * base, double * ration, int b
 
 /*  ---- probes: numbers in keep-alives, which the other side returns in keep-alives of its own ----
 Peers of other kinds ignore the 8 bytes of a keep-alive once connected. A probe has the top bit set, which no number of
-clients has, 47 random bits, and 16 bits by which its sender recognizes it: an echo that comes late is not answered as if
-it were a probe of the other side, which would answer that in turn. */
+clients has, 47 random bits, and 16 bits by which its sender recognizes it: an echo that comes late is not answered as
+if it were a probe of the other side, which would answer that in turn. */
 
 static const uint64_t nc_probe_bit = (uint64_t) 1 << 63;
 
@@ -6664,8 +6672,8 @@ static void nc_probe_init( nc_probe_t * probe, double now )
     probe->times[0] = now - nc_seconds( NC_PROBE_MS );
 }
 
-/*  Is a keep-alive to carry a probe? One that is sent anyway does so a little sooner, so that no further one is sent where
-    keep-alives are. */
+/*  Is a keep-alive to carry a probe? One that is sent anyway does so a little sooner, so that no further one is sent
+    where keep-alives are. */
 static int nc_probe_is_due( const nc_probe_t * probe, double now, int is_sent_anyway )
 {
     return now - probe->times[0] >= nc_seconds( NC_PROBE_MS ) - ( is_sent_anyway ? NC_SEND_INTERVAL : 0.0 );
@@ -6779,15 +6787,15 @@ typedef struct {
 
 /* clang-format off */
 static const nc_client_rule_t nc_client_rules[] = {
-    /* in state                             on event            other servers first? else go to                                     */
-    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_CHALLENGE  , 0                , NC_STATE( SENDING_CONNECTION_RESPONSE )   },
-    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_EXPIRY     , 0                , NC_STATE( CONNECT_TOKEN_EXPIRED )         },
-    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_KEEP_ALIVE , 0                , NC_STATE( CONNECTED )                     },
-    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_DENIED     , 1                , NC_STATE( CONNECTION_DENIED )             },
-    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_SILENCE    , 1                , NC_STATE( CONNECTION_RESPONSE_TIMED_OUT ) },
-    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_EXPIRY     , 0                , NC_STATE( CONNECT_TOKEN_EXPIRED )         },
-    { NC_STATE( CONNECTED                   ), NC_ON_SILENCE    , 0                , NC_STATE( CONNECTION_TIMED_OUT )          },
-    { NC_STATE( CONNECTED                   ), NC_ON_DISCONNECT , 0                , NC_STATE( DISCONNECTED )                  }
+    /* in state                              on event           others first? else go to */
+    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_CHALLENGE  , 0, NC_STATE( SENDING_CONNECTION_RESPONSE ) },
+    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_EXPIRY     , 0, NC_STATE( CONNECT_TOKEN_EXPIRED ) },
+    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_KEEP_ALIVE , 0, NC_STATE( CONNECTED ) },
+    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_DENIED     , 1, NC_STATE( CONNECTION_DENIED ) },
+    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_SILENCE    , 1, NC_STATE( CONNECTION_RESPONSE_TIMED_OUT ) },
+    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_EXPIRY     , 0, NC_STATE( CONNECT_TOKEN_EXPIRED ) },
+    { NC_STATE( CONNECTED                   ), NC_ON_SILENCE    , 0, NC_STATE( CONNECTION_TIMED_OUT ) },
+    { NC_STATE( CONNECTED                   ), NC_ON_DISCONNECT , 0, NC_STATE( DISCONNECTED ) }
 };
 /* clang-format on */
 
@@ -7089,7 +7097,8 @@ static int nc_client_expects( const struct netcode_client_t * client, int type, 
     }
 }
 
-/* A keep-alive, perhaps with a probe of the server, which is answered at once, or with one of its own that comes back. */
+/*  A keep-alive, perhaps with a probe of the server, which is answered at once, or with one of its own that comes
+    back. */
 static void nc_client_on_probe( struct netcode_client_t * client, const uint8_t * body )
 {
     uint64_t value = nc_load_u64( body );
@@ -7133,8 +7142,8 @@ static int nc_client_on_payload( struct netcode_client_t * client, const nc_pack
     return nc_arrival_queue( arrival, &client->inbox, what );
 }
 
-/*  Is this a denial or a challenge that was handled before? All servers of a token have one key, so that what one of them
-    sent can be sent again from another's address. */
+/*  Is this a denial or a challenge that was handled before? All servers of a token have one key, so that what one of
+    them sent can be sent again from another's address. */
 static int nc_client_is_replayed( const struct netcode_client_t * client, const nc_packet_t * packet,
                                   const uint8_t * body )
 {
@@ -7384,8 +7393,8 @@ static NC_COLD int nc_client_rebind( struct netcode_client_t * client )
     return 1;
 }
 
-/*  While it receives nothing, or its network is gone: a connected socket goes on sending from an address that is dead. Or
-    while the server, which has answered probes before, answers three no more: it still sends, but hears nothing. */
+/*  While it receives nothing, or its network is gone: a connected socket goes on sending from an address that is dead.
+    Or while the server, which has answered probes before, answers three no more: it still sends, but hears nothing. */
 static void nc_client_keep_path( struct netcode_client_t * client, int network_is_gone )
 {
     double now = client->base.clock.now;
@@ -7418,8 +7427,8 @@ static void nc_client_expire( struct netcode_client_t * client )
         nc_client_step( client, NC_ON_EXPIRY );
 }
 
-/*  Has a server denied, disconnected, or been silent for too long? While requesting, each that is asked has a timeout of
-    its own. */
+/*  Has a server denied, disconnected, or been silent for too long? While requesting, each that is asked has a timeout
+    of its own. */
 static void nc_client_judge_servers( struct netcode_client_t * client )
 {
     nc_client_attempt_t * attempts = client->attempts;
@@ -8864,8 +8873,8 @@ static int nc_handshake_run_timer( nc_handshakes_t * handshakes, uint32_t index 
 
 enum { NC_SLOT_FREE, NC_SLOT_CONNECTED, NC_SLOT_CLOSING };
 
-/*  The data that packets of a connected client use, in six cache lines; the user data is elsewhere. A packet to the client
-    needs the first two, one from it the first and the third to the fifth. */
+/*  The data that packets of a connected client use, in six cache lines; the user data is elsewhere. A packet to the
+    client needs the first two, one from it the first and the third to the fifth. */
 typedef struct {
     struct netcode_address_t address;
     uint8_t state; /* NC_SLOT_... */
@@ -8903,7 +8912,8 @@ NC_STATIC_ASSERT( slot_third_line,
 NC_STATIC_ASSERT( slot_fourth_line, sizeof( void * ) < 8 || offsetof( nc_slot_t, replay ) == 3 * NC_ARENA_LINE );
 NC_STATIC_ASSERT( slot_fifth_line, sizeof( void * ) < 8 || offsetof( nc_slot_t, probe ) <= 5 * NC_ARENA_LINE );
 
-/* Another address from which a client's packet came: probes to it must come back from it before the client's path moves. */
+/*  Another address from which a client's packet came: probes to it must come back from it before the client's path
+    moves. */
 typedef struct {
     struct netcode_address_t address; /* NETCODE_ADDRESS_NONE: free */
     int32_t credit;                   /* bytes that came from there, less those that were sent there */
@@ -9040,8 +9050,8 @@ static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, ui
     return index;
 }
 
-/*  The socket's send may be a callback that disconnects this client: the slot is not used after it. Nothing is sent to a
-    client whose address belongs to another one now. */
+/*  The socket's send may be a callback that disconnects this client: the slot is not used after it. Nothing is sent to
+    a client whose address belongs to another one now. */
 static NC_INLINE void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t * slot, nc_packet_t * packet,
                                               const uint8_t * body )
 {
@@ -9129,8 +9139,8 @@ static void nc_server_leave_path( struct netcode_server_t * server, uint32_t ind
     memset( &slot->address, 0, sizeof( slot->address ) );
 }
 
-/*  Files a slot under its newest sequence, by which a packet from an unknown address finds it. The slot's timer does that,
-    not each packet: until it runs, the slot is filed under a number too low by one at most. */
+/*  Files a slot under its newest sequence, by which a packet from an unknown address finds it. The slot's timer does
+    that, not each packet: until it runs, the slot is filed under a number too low by one at most. */
 static void nc_server_file_sequence( struct netcode_server_t * server, uint32_t index, int is_member )
 {
     const nc_slot_t * slot = &server->memory.slots[index];
@@ -9455,8 +9465,8 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
 
 /* ---- sessions. Standard: Connected Clients ---- */
 
-/*  A keep-alive, perhaps with a probe of the client, which is answered at once, to its address, from wherever it came: an
-    observer may have been faster. Or with one of the server that comes back. */
+/*  A keep-alive, perhaps with a probe of the client, which is answered at once, to its address, from wherever it came:
+    an observer may have been faster. Or with one of the server that comes back. */
 static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index, const nc_arrival_t * arrival )
 {
     nc_slot_t * slot = &server->memory.slots[index];
@@ -9504,7 +9514,8 @@ static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, 
     if ( !nc_handshake_is_rationed( arrival ) )
         return NETCODE_DROP_NONE;
 
-    /* Far sequences may be forged: only the first packet of an update may use the client's share, later ones the spare. */
+    /*  Far sequences may be forged: only the first packet of an update may use the client's share, later ones the
+        spare. */
     int share = nc_replay_is_near( &slot->replay, arrival->as.packet.sequence ) ? server->work.share : 1;
     int is_full = slot->opened.update == server->base.update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
                   nc_inbox_is_full( &server->memory.inbox, index );
@@ -9548,8 +9559,9 @@ static NC_INLINE int nc_server_read( struct netcode_server_t * server, uint32_t 
 }
 
 /*  ---- paths: a connected client whose address changes stays connected ----
-A packet from an unknown address finds its slot by its sequence. If it is authentic and newer than all before it, its address
-becomes a candidate, to which probes are sent, and nothing else. An echo from there moves the slot. See 16 in the manual. */
+A packet from an unknown address finds its slot by its sequence. If it is authentic and newer than all before it, its
+address becomes a candidate, to which probes are sent, and nothing else. An echo from there moves the slot. See 16 in
+the manual. */
 
 /* The live candidate of a slot with this address, or NULL. */
 static nc_candidate_t * nc_server_find_candidate( const struct netcode_server_t * server, uint32_t index,
@@ -9563,9 +9575,9 @@ static nc_candidate_t * nc_server_find_candidate( const struct netcode_server_t 
     return NULL;
 }
 
-/*  May this packet be tried with the key of this slot? Each slot has a ration of trials, and all together have a share of an
-    update's openings, as one client has. From a candidate's address its client's packets have its own share, as from its own
-    address: else its echoes would be lost among its payloads. */
+/*  May this packet be tried with the key of this slot? Each slot has a ration of trials, and all together have a share
+    of an update's openings, as one client has. From a candidate's address its client's packets have its own share, as
+    from its own address: else its echoes would be lost among its payloads. */
 static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, const nc_arrival_t * arrival )
 {
     int is_rationed = nc_handshake_is_rationed( arrival );
@@ -9578,7 +9590,8 @@ static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, 
            ( !is_rationed || nc_server_may_open( server, &server->tried, server->work.share ) );
 }
 
-/* Is this packet authentic, and one of this slot? It stays as it is: another key may be tried, or another server asked. */
+/*  Is this packet authentic, and one of this slot? It stays as it is: another key may be tried, or another server
+    asked. */
 static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
     nc_slot_t * slot = &server->memory.slots[index];
@@ -9595,7 +9608,8 @@ static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index,
     return 1;
 }
 
-/* The slot whose client has sent this packet, which is newer than all before it, from an unknown address; or NC_NONE. */
+/*  The slot whose client has sent this packet, which is newer than all before it, from an unknown address; or
+    NC_NONE. */
 static uint32_t nc_server_find_by_sequence( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     const nc_table_t * table = &server->memory.slot_by_sequence;
@@ -9724,8 +9738,8 @@ static double nc_server_validates( const struct netcode_server_t * server, const
     return -1.0;
 }
 
-/*  Is another client heard from this address? Receiving packets at another client's live address does not let an attacker
-    take it over. */
+/*  Is another client heard from this address? Receiving packets at another client's live address does not let an
+    attacker take it over. */
 static int nc_server_is_taken( const struct netcode_server_t * server, const struct netcode_address_t * address )
 {
     uint32_t owner = nc_server_slot_at( server, address, nc_handshake_address_hash( &server->handshakes, address ) );
@@ -9762,8 +9776,8 @@ static NC_COLD void nc_server_on_candidate( struct netcode_server_t * server, ui
     nc_server_move( server, index, arrival->from );
 }
 
-/*  Is this authentic packet from elsewhere the echo of a probe that was sent to the client's own address? Only then is it a
-    sign of life: a client that neither is heard from its address nor receives there times out. */
+/*  Is this authentic packet from elsewhere the echo of a probe that was sent to the client's own address? Only then is
+    it a sign of life: a client that neither is heard from its address nor receives there times out. */
 static int nc_server_returns_probe( const nc_slot_t * slot, const nc_arrival_t * arrival )
 {
     uint64_t value = nc_load_u64( arrival->data + arrival->as.packet.header_bytes );
@@ -9771,8 +9785,8 @@ static int nc_server_returns_probe( const nc_slot_t * slot, const nc_arrival_t *
            ( value == slot->probe.values[0] || value == slot->probe.values[1] );
 }
 
-/*  A packet of a session from an address that no client of that session has. `reason`: why it is dropped if no other client
-    here has sent it, and no other server wants it. Returns a drop reason. */
+/*  A packet of a session from an address that no client of that session has. `reason`: why it is dropped if no other
+    client here has sent it, and no other server wants it. Returns a drop reason. */
 static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_arrival_t * arrival, int reason )
 {
     if ( !server->finds_strays )
@@ -10045,7 +10059,8 @@ static int nc_server_handle( struct netcode_server_t * server, nc_arrival_t * ar
     return NC_COST_CHEAP + arrival->cost;
 }
 
-/* Handles received datagrams, at most a batch, and returns their cost. `buffers` are the pool's buffers that they are in. */
+/*  Handles received datagrams, at most a batch, and returns their cost. `buffers` are the pool's buffers that they
+    are in. */
 static int nc_server_handle_batch( struct netcode_server_t * server, struct netcode_datagram_t * datagrams,
                                    uint32_t * buffers, int count )
 {
@@ -10420,8 +10435,8 @@ static NC_INLINE void nc_server_begin_call( struct netcode_server_t * server )
     nc_server_notify( server );
 }
 
-/*  Ends a call that may have deferred a stop, start or destroy of a callback: the outermost call does it. Returns whether
-    the server runs. */
+/*  Ends a call that may have deferred a stop, start or destroy of a callback: the outermost call does it. Returns
+    whether the server runs. */
 static int nc_server_end_last_call( struct netcode_server_t * server )
 {
     while ( server->base.depth == 1 && ( server->deferred != NC_DEFERRED_NOTHING || server->base.destroy_deferred ) ) {
@@ -11159,10 +11174,10 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     follows, in its shortest form, 4 bytes at most. A packet is a header, then frames until its end:
 
         byte     1  bits 0-3 version 3; bit 4 "ack is valid"; bit 5 "ack delay follows"; bit 6 "please ack"; bit 7 zero
-        seq      2  the packet's number, one more with each packet, modulo 2^16; numbers may be skipped (this sender skips
-                    one of 256 at random; a peer that acknowledges it forges acks). A sender stays within
-                    16384 of the newest acknowledged; a number 2048 or more behind the newest received, or more than 24576
-                    ahead, is dropped
+        seq      2  the packet's number, one more with each packet, modulo 2^16; numbers may be skipped (this sender
+                    skips one of 256 at random; a peer that acknowledges it forges acks). A sender stays within
+                    16384 of the newest acknowledged; a number 2048 or more behind the newest received, or more than
+                    24576 ahead, is dropped
         ack      2  the newest number received                                   } zeros
         ack_bits 4  bit n: number ack - 1 - n was received                       } unless bit 4 is set
         [delay]  2  the time since the newest arrived, in 0.1 ms, if bit 5 is set; needs bit 4. At most 100 ms counts
@@ -11311,11 +11326,11 @@ static uint32_t nc_u32_smaller( uint32_t a, uint32_t b )
 }
 
 /*  ---- heap: blocks of any size in one memory ----
-    A new block is placed behind the last one. All blocks are moved together when the end of the memory is reached, or when
-    more is free between them than in use. So all that is free can be used, except what is free before the fixed block. As
-    blocks move, they are named by handles. A table at the end of the memory, which grows downwards, has the offset of each
-    handle's data or, of a free handle, NC_HEAP_FREE and the next free one; handle 0 is none. It becomes smaller only when
-    the heap is empty. */
+    A new block is placed behind the last one. All blocks are moved together when the end of the memory is reached, or
+    when more is free between them than in use. So all that is free can be used, except what is free before the fixed
+    block. As blocks move, they are named by handles. A table at the end of the memory, which grows downwards, has the
+    offset of each handle's data or, of a free handle, NC_HEAP_FREE and the next free one; handle 0 is none. It becomes
+    smaller only when the heap is empty. */
 
 typedef struct {
     uint8_t * base;
@@ -11608,7 +11623,8 @@ typedef struct {
     uint32_t next, previous; /* in its list */
     uint32_t next_event;
     uint32_t bytes;
-    /* The flights in which it was sent first, or first again, and last; or the number of the first packet with CANCEL. */
+    /*  The flights in which it was sent first, or first again, and last; or the number of the first packet with
+        CANCEL. */
     uint32_t born, copied;
     uint32_t order; /* a stream's tag */
     double queued, expires;
@@ -13028,8 +13044,8 @@ static uint8_t * nc_put_head( uint8_t * at, const nc_message_t * message, uint32
     return nc_put_number( at, message->order, (int) nc_kind_order_bytes( message->kind ) );
 }
 
-/*  Does it fit into the packet, or its CANCEL, and may it be remembered? Only one fragment is remembered, and the last of
-    a message may have so few bytes, 4 at most, that another one would fit behind it. */
+/*  Does it fit into the packet, or its CANCEL, and may it be remembered? Only one fragment is remembered, and the last
+    of a message may have so few bytes, 4 at most, that another one would fit behind it. */
 static int nc_build_fits( const nc_build_t * build, const nc_message_t * message )
 {
     int reliable = nc_kind_is_reliable( message->kind ), remember = reliable || message->receipt;
@@ -13318,10 +13334,10 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
            channel->ordered_count[channel->next_order / 1024 % 4] != 0;
 }
 
-/*  Is there credit for it? If not, what holds credit has its priority until there is more. Small messages could spend each
-    grant before a large one's whole cost is there: while one waits, half of what is granted is kept for it. But a few in
-    one piece may be in flight all the same while large ones hold credit: what they cost comes back sooner, and the largest
-    message fits beside a 32nd of it. */
+/*  Is there credit for it? If not, what holds credit has its priority until there is more. Small messages could spend
+    each grant before a large one's whole cost is there: while one waits, half of what is granted is kept for it. But a
+    few in one piece may be in flight all the same while large ones hold credit: what they cost comes back sooner, and
+    the largest message fits beside a 32nd of it. */
 static int nc_message_has_credit( struct netcode_messages_t * messages, const nc_message_t * message, uint32_t handle )
 {
     uint32_t kept = handle == messages->claimant ? 0 : messages->claim;
@@ -13397,8 +13413,8 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
         nc_message_insert( messages, handle, NC_LIST_RELIABLE, 0 );
 }
 
-/*  Takes the message that is next of these queues, and begins it, or begins it again. 0: there is none that may be sent,
-    and has room in this packet. */
+/*  Takes the message that is next of these queues, and begins it, or begins it again. 0: there is none that may be
+    sent, and has room in this packet. */
 static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_build_t * build,
                                uint32_t masks[NC_QUEUES], int bulk )
 {
@@ -13459,8 +13475,8 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
     }
 }
 
-/*  Messages in one piece, lost ones first, and a fragment of a prompt one, by priority and weight. Those that are queued
-    begin only once the packet is full or the application has flushed them. */
+/*  Messages in one piece, lost ones first, and a fragment of a prompt one, by priority and weight. Those that are
+    queued begin only once the packet is full or the application has flushed them. */
 static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * build, int bulk )
 {
     uint32_t handle, flushed = messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES ? UINT32_MAX : 0;
@@ -13493,11 +13509,11 @@ static void nc_build_queues( struct netcode_messages_t * messages, nc_build_t * 
     }
 }
 
-/*  Does a fragment of a large message leave before the small ones that obey the window? They are those of a few fragments;
-    beyond the least rate, unreliable and queued ones; and where more is to be sent than leaves, all. If its priority is
-    better it does, but for a fragment of the others in a round trip. Else it has one turn of five beside those of its
-    priority, one fragment in a round trip beside those of its own channel, and as much where more is to be sent than
-    leaves, unless the link is so slow that others would wait long. */
+/*  Does a fragment of a large message leave before the small ones that obey the window? They are those of a few
+    fragments; beyond the least rate, unreliable and queued ones; and where more is to be sent than leaves, all. If its
+    priority is better it does, but for a fragment of the others in a round trip. Else it has one turn of five beside
+    those of its priority, one fragment in a round trip beside those of its own channel, and as much where more is to be
+    sent than leaves, unless the link is so slow that others would wait long. */
 static int nc_build_large_is_first( struct netcode_messages_t * messages, const nc_build_t * build )
 {
     uint32_t behind = nc_messages_are_behind( messages ) ? UINT32_MAX : 0, handle = 0;

@@ -323,6 +323,11 @@ def check_function_lengths(text, path="netcode.h"):
     return faults
 
 
+def check_line_lengths(text):
+    """No line of netcode.h has more than 120 columns."""
+    return ["netcode.h:%d has %d" % (number, len(line)) for number, line in enumerate(text.split("\n"), 1) if len(line) > 120]
+
+
 def title_of(text):
     """A comma, a full stop, a colon, a parenthesis or a rule of dashes ends a title; what follows it is ours."""
     return re.split(r"[.,:;()`]| --", text)[0].strip()
@@ -384,6 +389,7 @@ OF_THE_HEADER = (
     check_mutable_data,
     check_private_macros_undefined,
     check_decisions,
+    check_line_lengths,
     check_index,
 )
 OF_EVERY_FILE = (check_function_lengths, check_citations, check_unfinished)

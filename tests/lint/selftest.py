@@ -89,6 +89,7 @@ BREAKS = (
     ("check_mutable_data", "nc_packet_tagging", "nc_too"),
     ("check_private_macros_undefined", "#undef NC_BYTES_LIMIT\n", ""),
     ("check_function_lengths", "static int nc_server_step", LONG + "static int nc_server_step"),
+    ("check_line_lengths", "Updates.", "Updates" + 120 * "."),
     ("check_citations", "Standard: Connect Token;", "Standard: Connect Tokens;"),
     ("check_citations", "; Challenge Token */", "; The Challenge */"),
     ("check_decisions", "Decision 7", "Decision 8"),
