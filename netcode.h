@@ -1201,7 +1201,7 @@ struct netcode_client_stats_t {
     /*  Of the current connection, or the last one. Round trips are measured once a second, update to update: what both
         sides wait for their next update counts. All of them are 0 until known, and with servers that do not answer. */
     double round_trip_seconds;           /* smoothed, as in RFC 6298 */
-    double round_trip_lowest_seconds;    /* since it connected, or since netcode_client_rebind */
+    double round_trip_lowest_seconds;    /* since it connected, moved to another IP address, or was rebound */
     double round_trip_variation_seconds; /* as in RFC 6298 */
     /* of the server's packets; those that did not arrive are lost once they have left the replay window, 320 later */
     uint64_t packets_lost;
@@ -2699,6 +2699,12 @@ static int nc_crypto_open_token( uint8_t * out, const uint8_t * data, size_t byt
 {
     return crypto_aead_xchacha20poly1305_ietf_decrypt( out, NULL, NULL, data, bytes, seal->associated,
                                                        seal->associated_bytes, nonce, seal->key ) == 0;
+}
+
+/* Without it libsodium works, with its slowest code; it may be called often, and from any thread. */
+static void nc_crypto_begin( void )
+{
+    (void) sodium_init();
 }
 
 static void nc_crypto_random( uint8_t * data, size_t bytes )
@@ -6437,6 +6443,7 @@ static const char * nc_endpoint_error_text( int error, int of_client )
 static int nc_endpoint_check_setup( nc_endpoint_setup_t * setup, const char ** texts )
 {
     const int count = texts[1] && texts[1][0] ? 2 : 1;
+    nc_crypto_begin(); /* netcode_init may have been forgotten */
     setup->address_count = count;
     for ( int i = 0; i < count; i++ ) {
         if ( !texts[i] || netcode_parse_address( texts[i], &setup->addresses[i] ) != NETCODE_OK ||
@@ -9769,7 +9776,10 @@ static NC_COLD void nc_server_on_candidate( struct netcode_server_t * server, ui
     }
 
     server->probes_answered++;
-    nc_probe_init( &slot->probe, server->base.clock.now + nc_seconds( NC_PROBE_MS ) ); /* the next one in a second */
+    struct netcode_address_t was = slot->address;
+    was.port = arrival->from->port;
+    if ( !nc_address_same( &was, arrival->from ) ) /* another port is a NAT's, and the path the same: RFC 9000, 9.4 */
+        nc_probe_init( &slot->probe, server->base.clock.now + nc_seconds( NC_PROBE_MS ) ); /* the next in a second */
     nc_probe_sample( &slot->probe, seconds );
     slot->receive_time = server->base.clock.now;
     memset( server->memory.paths[index].candidates, 0, sizeof( server->memory.paths[index].candidates ) );

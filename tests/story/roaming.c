@@ -822,6 +822,12 @@ TEST( roaming_round_trip_of_the_new_path )
     world_move( w, 0, "10.9.0.2:777", 0 );
     world_run( w, 0.9 );
     CHECK_NEAR( path_slot( w, 0 ).round_trip_lowest_seconds, 0.1, 0.003 );
+    w->net->latency_milliseconds = 100.0f;
+    world_move( w, 0, "10.9.0.2:778", 0 ); /* the same path, behind another port of its NAT */
+    world_run( w, 2.0 );
+    CHECK_EQ( path_slot( w, 0 ).moves, 3 );
+    CHECK_NEAR( path_slot( w, 0 ).round_trip_lowest_seconds, 0.1, 0.003 );
+    CHECK_GT( path_slot( w, 0 ).round_trip_seconds * 1000.0, 110 );
 }
 
 /* A probe's echo counts from where it was sent to, within two seconds, in the newest packet, and in a keep-alive only. */
