@@ -2702,9 +2702,9 @@ static int nc_crypto_open_token( uint8_t * out, const uint8_t * data, size_t byt
 }
 
 /* Without it libsodium works, with its slowest code; it may be called often, and from any thread. */
-static void nc_crypto_begin( void )
+static int nc_crypto_begin( void )
 {
-    (void) sodium_init();
+    return sodium_init() != -1;
 }
 
 static void nc_crypto_random( uint8_t * data, size_t bytes )
@@ -6443,7 +6443,8 @@ static const char * nc_endpoint_error_text( int error, int of_client )
 static int nc_endpoint_check_setup( nc_endpoint_setup_t * setup, const char ** texts )
 {
     const int count = texts[1] && texts[1][0] ? 2 : 1;
-    nc_crypto_begin(); /* netcode_init may have been forgotten */
+    if ( !nc_crypto_begin() ) /* netcode_init may have been forgotten */
+        return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
     setup->address_count = count;
     for ( int i = 0; i < count; i++ ) {
         if ( !texts[i] || netcode_parse_address( texts[i], &setup->addresses[i] ) != NETCODE_OK ||
