@@ -2788,14 +2788,12 @@ static uint64_t nc_crypto_hash( const uint8_t key[NC_HASH_KEY_BYTES], const uint
 NETCODE_API int netcode_init( void )
 {
     if ( nc_init_count == 0 ) {
-        if ( sodium_init() == -1 )
+        if ( !nc_crypto_begin() )
             return NETCODE_ERROR;
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS && !defined( NETCODE_NO_SOCKETS )
-        {
-            WSADATA data;
-            if ( WSAStartup( MAKEWORD( 2, 2 ), &data ) != NO_ERROR )
-                return NETCODE_ERROR;
-        }
+        WSADATA data;
+        if ( WSAStartup( MAKEWORD( 2, 2 ), &data ) != NO_ERROR )
+            return NETCODE_ERROR;
 #endif
     }
 
