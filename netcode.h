@@ -141,8 +141,9 @@
     Received packets are in a pool, aligned to 16 bytes. They are yours until you free them, for any time, through stop,
     start and the reuse of their slot. Every client has a share of the pool that others can not use. When a client has
     more packets queued than its quota, its newest are dropped and counted as QUEUE_FULL. Payloads of disconnected
-    clients are evicted first. If the application reads all payloads between two updates, datagrams for which no buffer
-    is free wait in the socket until the next update.
+    clients are evicted first, but with `events` those of a slot that is used again count for its next client. If the
+    application reads all payloads between two updates, datagrams for which no buffer is free wait in the socket until
+    the next update.
     Secrets are wiped when the client, slot or handshake that they belong to ends, packets when their pool is freed.
 
     6  THREADS
@@ -1087,7 +1088,8 @@ struct netcode_client_config_t {
         the system can not send to is not waited for */
     double next_server_seconds;
     /*  1: netcode_client_next_event reports what happens, payloads included, in its order;
-        netcode_client_receive_packet is refused. 0: the other way round. Callbacks are called in both cases. */
+        netcode_client_receive_packet is refused. 0: the other way round. Callbacks are called in both cases. While the
+    events of two connections or attempts are unread, netcode_client_connect is refused. */
     int events;
 };
 
@@ -1665,7 +1667,8 @@ NETCODE_API void netcode_client_destroy( struct netcode_client_t * client );
 /*  Starts to connect with a token of NETCODE_CONNECT_TOKEN_BYTES, which is copied; a client that is connected or
     connecting disconnects first. It sends nothing itself: the next update starts the timeouts and sends the first
     request. A token that can not be read, or with which this client was connected before, leads to
-    INVALID_CONNECT_TOKEN. Returns NETCODE_OK if it is connecting, else NETCODE_ERROR. Standard: Client State Machine */
+    INVALID_CONNECT_TOKEN. Returns NETCODE_OK if it is connecting with this token, else NETCODE_ERROR. Standard: Client
+    State Machine */
 NETCODE_API int netcode_client_connect( struct netcode_client_t * client, const uint8_t * connect_token );
 
 /*  Receives, sends, and moves the state machine, in that order. `time` in seconds on the caller's clock; steps
@@ -1683,7 +1686,7 @@ NETCODE_API uint64_t netcode_client_next_packet_sequence( struct netcode_client_
 NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, const uint8_t * data, int bytes );
 
 /*  The oldest received payload, or NULL. It stays valid until freed or until the client is destroyed; it is aligned to
-    16 bytes, and 8 readable bytes follow it. `sequence` may be NULL. */
+    16 bytes, and 8 readable bytes follow it. `sequence` may be NULL. Refused with config.events. */
 NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * client, int * bytes,
                                                      uint64_t * sequence );
 /* Frees a packet; NULL is ignored. */
@@ -1718,8 +1721,8 @@ NETCODE_API int netcode_client_loopback( struct netcode_client_t * client );
 NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t * client, const uint8_t * data,
                                                          int bytes, uint64_t sequence );
 
-/*  Removes and returns the next event: 1, or 0 when there is none. Use this or netcode_client_receive_packet, as you
-    like. An attempt that fails has a DISCONNECTED without a CONNECTED, with the negative state as its reason. */
+/*  Removes and returns the next event: 1, or 0 when there is none. Needs config.events. An attempt that fails has a
+    DISCONNECTED without a CONNECTED, with the negative state as its reason. */
 NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event );
 
 /*  Gives up the socket's local address and takes the one that the system prefers now: call it where a phone's system
@@ -1774,7 +1777,7 @@ NETCODE_API void netcode_server_destroy( struct netcode_server_t * server );
 /*  Opens `max_clients` slots (1..NETCODE_MAX_SLOTS); a running server is stopped first, and unread packets and events
     are dropped if the number of slots changes. The memory is allocated here: if that fails, the server stays stopped
     and logs it. Returns NETCODE_OK if it runs, else NETCODE_ERROR; in a callback OK, and it starts when the outermost
-    call returns. */
+    call returns, unless it is stopped or destroyed before. */
 NETCODE_API int netcode_server_start( struct netcode_server_t * server, int max_clients );
 
 /* Disconnects all clients and closes the slots. Used tokens stay remembered, received packets stay valid. */
@@ -2337,7 +2340,8 @@ static void nc_clock_advance( nc_clock_t * clock, double time )
         clock->now += step < NC_CLOCK_LONGEST_STEP ? step : NC_CLOCK_LONGEST_STEP;
 }
 
-/* For log lines that input from the network can cause: one a second by the object's clock; the others are counted. */
+/*  For log lines that input from the network or the caller's mistakes can cause: one a second by the object's clock; the
+    others are counted. */
 typedef struct {
     double next; /* when the next line may be written */
     uint64_t held;
@@ -4365,12 +4369,12 @@ static int nc_inbox_can_open( const nc_inbox_t * inbox, uint32_t client_index )
     return !inbox->has_events || ( !inbox->unread[at].session && !inbox->unread[at + 1].session );
 }
 
-/* A session begins: from now on the per-slot calls can not read unread payloads of the slot's previous session. */
+/* A session begins. Without events, unread payloads of the previous one are dropped: they could not be told apart. */
 static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
     const nc_event_t event = { session, client_id, 0 };
-    while ( queue->list.count && ( !inbox->has_events || queue->is_joined ) )
+    while ( queue->list.count && !inbox->has_events )
         nc_inbox_discard( inbox, queue->list.head );
 
     queue->is_open = 1;
@@ -4485,7 +4489,6 @@ static void nc_outbox_place( nc_outbox_t * outbox, nc_arena_t * arena, int capac
     outbox->bytes = (uint8_t *) nc_arena_take( arena, (size_t) capacity, NC_OUT_STRIDE );
 }
 
-/* Is this a size for a payload? If not, logs the caller's mistake. */
 static void nc_outbox_send( nc_outbox_t * outbox, const struct netcode_datagram_t * datagrams, int count )
 {
     int sent = 0;
@@ -11176,7 +11179,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 /* ================================================================================================================
     ROOM 16: MESSAGES
     How do reliable messages arrive, in their order, over packets that can be lost, repeated and reordered?
-    Uses: the public API; platform, crypto, containers, mail, server. Optional: NETCODE_MESSAGES.
+    Uses: the public API; platform, crypto, containers, mail, client, server. Optional: NETCODE_MESSAGES.
     Invariant: every byte of a packet is checked before any of it has an effect; and nc_messages_check.
 
     THE WIRE. Numbers are little-endian. A varint has 7 bits a byte, the lowest first, with bit 7 set if another byte
@@ -15029,30 +15032,22 @@ NETCODE_API const char * netcode_messages_drop_reason_text( int reason )
 
 /* ---- joining: one object for a client, or for a server's slot ---- */
 
-/*  From now on only messages read this client's payloads: they are not events. Returns whether a session has ended
-    since the last call. */
-static int nc_messages_join( nc_inbox_t * inbox, uint32_t client_index )
+/*  From now on only messages read this client's payloads: they are not events. Returns the open session or, if that is
+    0, an ended one whose payloads are unread; drops payloads of others. Sets whether one has ended since last time. */
+static uint64_t nc_messages_join( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, int * has_ended )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
-    int has_ended = queue->has_ended;
+    *has_ended = queue->has_ended;
     queue->has_ended = 0;
+    if ( session == 0 && queue->list.count )
+        session = nc_pool_buffer( inbox->pool, queue->list.tail )->session;
     int are_events = inbox->has_events && !queue->is_joined;
     for ( uint32_t i = are_events ? queue->list.head : NC_NONE; i != NC_NONE; i = inbox->queue_links[i].next )
         nc_list_remove( &inbox->events, inbox->event_links, i );
     queue->is_joined = 1;
-    return has_ended;
-}
-
-/* The session in a slot, or an ended one whose payloads are unread; 0: none. Sets whether one has ended. */
-static uint64_t nc_messages_server_session( struct netcode_server_t * server, int client_index, int * has_ended )
-{
-    uint64_t session = netcode_server_client_session( server, client_index );
-    nc_inbox_t * inbox = &server->memory.inbox;
-    if ( !server->running || client_index < 0 || client_index >= (int) server->memory.slot_count )
-        return 0;
-    *has_ended = nc_messages_join( inbox, (uint32_t) client_index );
-    uint32_t oldest = inbox->queues[client_index].list.head;
-    return session || oldest == NC_NONE ? session : nc_pool_buffer( inbox->pool, oldest )->session;
+    while ( queue->list.count && nc_pool_buffer( inbox->pool, queue->list.head )->session != session )
+        nc_inbox_discard( inbox, queue->list.head );
+    return session;
 }
 
 /*  Resets the messages for a new session, and sets the time at which the packets have arrived. What was sent before the
@@ -15069,16 +15064,11 @@ NETCODE_API void netcode_messages_pull_from_client( struct netcode_messages_t * 
                                                     struct netcode_client_t * client, double time )
 {
     NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
-    int bytes, connected = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
-    int has_ended = nc_messages_join( &client->inbox, 0 );
-    uint8_t * packet = nc_inbox_receive( &client->inbox, 0, &bytes, NULL );
-    struct netcode_client_stats_t stats;
-    netcode_client_stats( client, &stats );
-
-    /* Payloads are of the last connection even if it has ended: they can be read before the messages are reset. */
-    uint64_t session = connected || packet ? stats.connects : 0;
+    uint8_t * packet;
+    int bytes, has_ended, connected = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
+    uint64_t session = nc_messages_join( &client->inbox, 0, connected ? client->session : 0, &has_ended );
     nc_messages_follow( messages, session, has_ended, time );
-    for ( ; packet; packet = nc_inbox_receive( &client->inbox, 0, &bytes, NULL ) ) {
+    while ( ( packet = nc_inbox_receive( &client->inbox, 0, &bytes, NULL ) ) != NULL ) {
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_client_free_packet( client, packet );
     }
@@ -15090,10 +15080,8 @@ NETCODE_API void netcode_messages_push_to_client( struct netcode_messages_t * me
     NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     int bytes;
-    struct netcode_client_stats_t stats;
-    netcode_client_stats( client, &stats );
     if ( netcode_client_state( client ) != NETCODE_CLIENT_STATE_CONNECTED ||
-         ( messages->session != 0 && messages->session != stats.connects ) )
+         ( messages->session != 0 && messages->session != client->session ) )
         return;
 
     netcode_messages_update( messages, time );
@@ -15106,8 +15094,10 @@ NETCODE_API void netcode_messages_pull_from_server( struct netcode_messages_t * 
 {
     NC_CHECK( messages != NULL && server != NULL, NC_NOTHING );
     uint8_t * packet;
-    int bytes, has_ended = 0;
-    uint64_t session = nc_messages_server_session( server, client_index, &has_ended );
+    int bytes, has_ended = 0, is_slot = client_index >= 0 && client_index < (int) server->memory.slot_count;
+    uint64_t session = netcode_server_client_session( server, client_index );
+    if ( server->running && is_slot )
+        session = nc_messages_join( &server->memory.inbox, (uint32_t) client_index, session, &has_ended );
     nc_messages_follow( messages, session, has_ended, time );
     while ( session && ( packet = nc_server_receive_payload( server, client_index, &bytes, NULL ) ) != NULL ) {
         netcode_messages_process_packet( messages, packet, bytes );

@@ -1699,6 +1699,7 @@ namespace NetcodeH
 
         /// <summary>Starts to connect; a client that is connected or connecting disconnects first. The next Update sends the first request. A
         /// token with which this client was connected before leads to InvalidConnectToken.</summary>
+        /// <exception cref="NetcodeException">The events of two connections or attempts are unread.</exception>
         public void Connect(ConnectToken token)
         {
             Check.NotNull(token, "token");
@@ -1709,10 +1710,12 @@ namespace NetcodeH
         public void Connect(byte[] token)
         {
             Check.Size(token, "token", NetcodeLibrary.ConnectTokenBytes);
-            int mark = Enter();
+            int mark = Enter(), answer;
             fixed (byte* at = token)
-                Native.netcode_client_connect(Handle, at);
+                answer = Native.netcode_client_connect(Handle, at);
             Leave(mark);
+            if (answer != 1 && State == ClientState.Disconnected)
+                throw new NetcodeException("connect needs the events of earlier connections to be read");
         }
 
         /// <summary>Receives, sends and moves the state machine. Call it once a tick.</summary>

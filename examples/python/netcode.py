@@ -1765,11 +1765,13 @@ class Client(_Peer):
         hooks.raise_error()
 
     def connect(self, connect_token: Any) -> None:
-        """Starts to connect with a token of 2048 bytes; what was before ends. Sends nothing before the next update."""
+        """Starts to connect with a token of 2048 bytes; what was before ends. Sends nothing before the next update.
+        NetcodeError while the events of two connections or attempts are unread."""
         token = _data(connect_token)
         if len(token) != CONNECT_TOKEN_BYTES:
             raise TokenError("a connect token has %d bytes, not %d" % (CONNECT_TOKEN_BYTES, len(token)))
-        self._call(lib.netcode_client_connect, token)
+        if self._call(lib.netcode_client_connect, token) != _OK and self.state == ClientState.DISCONNECTED:
+            raise NetcodeError("connect needs the events of earlier connections to be read")
 
     def update(self, time: Optional[float] = None) -> None:
         """Receives, sends, and moves the state. Call it at the game's rate."""

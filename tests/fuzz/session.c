@@ -1527,7 +1527,7 @@ FUZZ_UNCOUNTED static void session_check_list( const nc_list_t * list, const nc_
     FUZZ_CHECK( list->tail == before && list->count == count );
 }
 
-/* Buffers and notes are all somewhere, once. */
+/* Buffers and events are all somewhere, once. */
 FUZZ_UNCOUNTED static void session_check_inbox( const nc_inbox_t * inbox, uint32_t batch,
                                                 const struct session_party_t * p, int current )
 {

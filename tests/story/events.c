@@ -293,7 +293,7 @@ TEST( a_clients_events_name_its_slot )
     CHECK_EQ( next, 3 );
 }
 
-/* Notes of attempts that failed are evicted by newer ones; a payload among them stays. */
+/* Without events, attempts that fail after a connection leave its unread payload as it is. */
 TEST( corners_a_payload_outlives_failed_attempts )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );

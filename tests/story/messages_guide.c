@@ -257,3 +257,55 @@ TEST( messages_and_events_do_not_leak )
     guide_departures( guide_tick );
     guide_departures( guide_tick_backwards );
 }
+
+/*  Nobody reads while a second one comes to a slot, or while a client connects again. Messages that are pulled then are those of
+    the last connection, whether it is open or not; what was before is no event any more. */
+static void guide_join_late( int of_client, int is_open )
+{
+    struct world_t * w = world_open_with_events( CLEAN, 1, 1, 1 );
+    struct netcode_messages_t *player = netcode_messages_create( small_config(), 0.0 ),
+                              *late = netcode_messages_create( small_config(), w->time );
+    struct netcode_client_t * client = w->clients[0];
+    struct netcode_server_t * server = w->servers[0];
+    struct netcode_message_t message;
+    struct netcode_event_t event;
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    int count = 0, events = 0;
+    for ( uint8_t i = 1; i <= 2; i++ ) {
+        netcode_messages_reset( player, w->time );
+        netcode_messages_send( player, 3, NETCODE_MESSAGE_RELIABLE, &i, 1 );
+        netcode_messages_update( player, w->time );
+        int bytes = netcode_messages_generate_packet( player, packet, (int) sizeof( packet ) );
+        if ( of_client ) {
+            netcode_client_connect_loopback( client, 0, 1 );
+            netcode_client_process_loopback_packet( client, packet, bytes, 0 );
+        } else {
+            netcode_server_connect_loopback_client( server, 0, i, NULL );
+            netcode_server_process_loopback_packet( server, 0, packet, bytes, 0 );
+        }
+        if ( i == 2 && is_open )
+            break;
+        if ( of_client )
+            netcode_client_disconnect_loopback( client );
+        else
+            netcode_server_disconnect_loopback_client( server, 0 );
+    }
+    if ( of_client )
+        netcode_messages_pull_from_client( late, client, w->time );
+    else
+        netcode_messages_pull_from_server( late, server, 0, w->time );
+    for ( ; netcode_messages_receive( late, &message ); count++ )
+        CHECK_EQ( message.data[0], 2 );
+    CHECK_EQ( count, 1 );
+    for ( ; of_client ? netcode_client_next_event( client, &event ) : netcode_server_next_event( server, &event ); events++ )
+        CHECK( event.type != NETCODE_EVENT_PAYLOAD );
+    CHECK_EQ( events, 4 - is_open );
+    netcode_messages_destroy( player );
+    netcode_messages_destroy( late );
+}
+
+TEST( messages_that_join_late_are_the_last_connections )
+{
+    for ( int i = 0; i < 4; i++ )
+        guide_join_late( i / 2, i % 2 );
+}
