@@ -114,6 +114,9 @@ static struct {
     double receive_seconds; /* what the system takes to hand over one datagram; 0: the socket costs nothing */
 } fair;
 
+/* Receiving that costs no time, for tests: the real time that an update takes is not judged either. */
+#define FAIR_TIMELESS 1e-9
+
 static uint32_t fair_random( void )
 {
     fair.random = fair.random * 6364136223846793005u + 1442695040888963407u;
@@ -227,6 +230,8 @@ static int fair_set_filter( void * context, const nc_flood_filter_t * filter )
 static double fair_fill( void * context )
 {
     (void) context;
+    if ( fair.receive_seconds <= FAIR_TIMELESS ) /* the clock of this update was started a moment ago */
+        fair.server->work.until = 1e300;
     return (double) fair.held / (double) fair_buffer;
 }
 

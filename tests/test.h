@@ -197,9 +197,6 @@ static int test_printf( const char * format, ... )
     return ++test_log_lines;
 }
 
-/* Lets the objects of a test log a refusal again: they do so once a second. */
-static void test_allow_refusals( void );
-
 /* A call with an argument that is the caller's mistake: an assert in debug builds, a line in the log, and no harm. */
 #define BAD( call )                                                                                     \
     do {                                                                                                \

@@ -79,6 +79,7 @@ static void play_open( int slots, const char * map )
     netcode_network_simulator_reset( play.net );
     netcode_default_server_config( &config );
     config.network_simulator = play.net;
+    config.events = 1;
     dev_key( config.private_key );
     REQUIRE( game_create( &play.game, PLAY_SERVER, slots, &config, 0.0 ) );
     if ( map ) {

@@ -165,7 +165,7 @@ row(42, "NB", "a flood while updating: p99.9 of an update below 2 ms of thread t
     ["row_42", "decision_06_server_budget"], ["make bench-sockets"], star=True)
 row(43, "OFF", "an IPv4 flood against IPv6 players of a dual-stack server", "r",
     ["socket_dual_serves_both_in_turn"],
-    ["row_43", "decision_06_served_in_turn"])
+    ["row_43"])
 row(44, "OFF", "what each kind of junk costs", "d",
     ["threat_44_what_each_kind_of_junk_costs", "decision_7_what_needs_no_cryptography_is_refused_before_any",
      "defence_7_refused_tokens_are_not_decrypted"],

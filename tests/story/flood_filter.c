@@ -204,7 +204,7 @@ static void deluge_update( int count, int slept, int client )
 static void deluge_open( void )
 {
     struct fair_setting_t setting = { FAIR_NOTHING, 60, 1, 16, 0, 1.0 };
-    fair.receive_seconds = 1e-9;
+    fair.receive_seconds = FAIR_TIMELESS;
     fair_buffer = FAIR_BUFFER_USUAL;
     REQUIRE( fair_open( &setting ) );
 }
@@ -531,7 +531,7 @@ TEST( threat_83_junk_of_any_kind_takes_nothing_from_players )
         { FAIR_CROWD, 60, 1, 16, 60, 0.3 },         { FAIR_EIGHT, 20, 1, 16, 170, 0.5 },
         { FAIR_EIGHT, 60, 1, 64, 20, 0.5 },         { FAIR_UNKNOWN_ROAMING, 20, 1, 16, 170, 0.5 },
     };
-    fair.receive_seconds = 1e-9;
+    fair.receive_seconds = FAIR_TIMELESS;
     for ( size_t i = 0; i < 2 * sizeof( settings ) / sizeof( settings[0] ); i++ ) {
         const struct fair_setting_t * setting = &settings[i / 2];
         struct fair_result_t result;
