@@ -2340,8 +2340,8 @@ static void nc_clock_advance( nc_clock_t * clock, double time )
         clock->now += step < NC_CLOCK_LONGEST_STEP ? step : NC_CLOCK_LONGEST_STEP;
 }
 
-/*  For log lines that input from the network or the caller's mistakes can cause: one a second by the object's clock; the
-    others are counted. */
+/*  For log lines that input from the network or the caller's mistakes can cause: one a second by the object's clock;
+    the others are counted. */
 typedef struct {
     double next; /* when the next line may be written */
     uint64_t held;
@@ -11179,7 +11179,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 /* ================================================================================================================
     ROOM 16: MESSAGES
     How do reliable messages arrive, in their order, over packets that can be lost, repeated and reordered?
-    Uses: the public API; platform, crypto, containers, mail, client, server. Optional: NETCODE_MESSAGES.
+    Uses: the public API; platform, crypto, containers, mail, server. Optional: NETCODE_MESSAGES.
     Invariant: every byte of a packet is checked before any of it has an effect; and nc_messages_check.
 
     THE WIRE. Numbers are little-endian. A varint has 7 bits a byte, the lowest first, with bit 7 set if another byte
