@@ -15094,9 +15094,9 @@ NETCODE_API void netcode_messages_pull_from_server( struct netcode_messages_t * 
 {
     NC_CHECK( messages != NULL && server != NULL, NC_NOTHING );
     uint8_t * packet;
-    int bytes, has_ended = 0, is_slot = client_index >= 0 && client_index < (int) server->memory.slot_count;
+    int bytes, has_ended = 0;
     uint64_t session = netcode_server_client_session( server, client_index );
-    if ( server->running && is_slot )
+    if ( server->running && (uint32_t) client_index < server->memory.slot_count )
         session = nc_messages_join( &server->memory.inbox, (uint32_t) client_index, session, &has_ended );
     nc_messages_follow( messages, session, has_ended, time );
     while ( session && ( packet = nc_server_receive_payload( server, client_index, &bytes, NULL ) ) != NULL ) {
