@@ -2104,8 +2104,9 @@ enum nc_limit_t {
     NC_SERVER_SPARE = 192,          /* packets opened beyond their clients' shares, the same; unused ones are kept, */
     NC_SERVER_SPARE_MOST = 1024,    /* up to this many, four more for each further slot */
     NC_SERVER_SHARE = 16,           /* packets opened of each client, whatever the others do; they cost no units */
-    NC_FLOODERS = 12,               /* addresses counted, or limited, while more arrives than an update can receive: */
-    NC_FLOODERS_UNKNOWN = 4,        /* so many of them are unknown, the others clients' */
+    NC_FLOODERS = 36,               /* addresses counted while more arrives than an update can receive: */
+    NC_FLOODERS_UNKNOWN = 4,        /* so many of them are unknown, the others clients', */
+    NC_FLOODERS_LIMITED = 8,        /* of which so many can be limited */
     NC_FLOODER_RATE = 960,          /* those that send at least this many a second, */
     NC_FLOODER_LEAST = 240,         /* or this many where a small buffer hides how many came, */
     NC_FLOODER_PART = 16,           /* and one of so many */
@@ -5473,7 +5474,7 @@ typedef struct {
     nc_filter_step_t * steps;
 } nc_filter_t;
 
-enum { NC_FILTER_STEPS = 128 + NC_FLOOD_BITS / 32 * 3 + NC_FLOODERS * 64 };
+enum { NC_FILTER_STEPS = 128 + NC_FLOOD_BITS / 32 * 3 + ( NC_FLOODERS_UNKNOWN + NC_FLOODERS_LIMITED ) * 64 };
 
 enum { NC_BPF_WORD = 0x20, NC_BPF_HALF = 0x28, NC_BPF_BYTE = 0x30, NC_BPF_LENGTH = 0x80, NC_BPF_CONSTANT = 0x00 };
 enum {
@@ -9943,10 +9944,10 @@ static void nc_server_judge_flood( struct netcode_server_t * server, int eases )
     nc_flood_t * flood = &server->flood;
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     double most = nc_server_flood_limit( flood );
-    int limited = 0, more = 0, crowded = 1;
+    int limited = 0, more = 0, clients = 0;
     uint64_t held;
     for ( int i = NC_FLOODERS_UNKNOWN; i < NC_FLOODERS; i++ )
-        crowded &= flood->filter.flooders[i].limited > 0;
+        clients += flood->filter.flooders[i].limited > 0;
     for ( nc_flooder_t * it = flood->filter.flooders; it < flood->filter.flooders + NC_FLOODERS; it++ ) {
         if ( it->count == 0 && !it->limited )
             continue;
@@ -9954,8 +9955,9 @@ static void nc_server_judge_flood( struct netcode_server_t * server, int eases )
         uint32_t index = nc_server_slot_at( server, &it->address, hash );
         nc_slot_t * slot = index == NC_NONE ? NULL : &server->memory.slots[index];
         int was = it->limited, rest = it->count - ( it->newest ? it->near : 0 );
-        if ( (double) it->count >= most && flood->overrun && was < 2 )
-            it->limited++;
+        int crowded = clients >= NC_FLOODERS_LIMITED, may = was ? was < 2 : !crowded || !it->address.port;
+        if ( (double) it->count >= most && flood->overrun && may )
+            clients += it->limited++ == 0 && it->address.port;
         else if ( ( eases || crowded ) && (double) rest * (double) ( 1 << 4 * was ) < most )
             it->limited = 0;
         if ( slot ) /* a client that floods by itself is limited as a whole, until the limit ends */

@@ -364,6 +364,25 @@ TEST( flood_of_many_clients_in_turn )
     deluge_close();
 }
 
+/* More clients flood at once than can be limited: the filter stays as small as the system takes it. */
+TEST( flood_of_many_clients_at_once )
+{
+    deluge_open();
+    nc_flood_t * flood = &fair.server->flood;
+    for ( int round = 0; round < 3; round++ ) {
+        int limited = 0;
+        flood->overrun = 1;
+        for ( int i = 0; i < 16; i++ )
+            for ( int k = 0; k < 1000; k++, flood->filter.total++ )
+                nc_flood_count( &flood->filter, &fair.peers[i].address );
+        deluge_judge( 0 );
+        for ( int k = 0; k < NC_FLOODERS; k++ )
+            limited += flood->filter.flooders[k].limited > 0;
+        CHECK_EQ( limited, NC_FLOODERS_LIMITED );
+    }
+    deluge_close();
+}
+
 /* A flood that goes on is filtered for longer each time that the filter was eased too early. */
 TEST( flood_relapses_are_held_longer )
 {

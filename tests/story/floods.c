@@ -804,7 +804,7 @@ TEST( threat_41_the_others_are_heard_beside_a_flood_over_a_socket )
 #if !defined( _WIN32 )
 
 enum { FLOOD_MOST_UPDATES = 1000, FLOOD_BURST = 32, FLOOD_LEFT = 20000, FLOOD_SLOTS = 64, FLOOD_ROUNDS = 3 };
-enum { FLOOD_SOURCES = 2 * NC_FLOODERS }; /* so many that none of them sends enough to be throttled */
+enum { FLOOD_SOURCES = 24 }; /* so many that none of them sends enough to be throttled */
 enum { FLOOD_REQUESTS, FLOOD_PAYLOADS, FLOOD_NOISE, FLOOD_KINDS };
 
 static struct {
