@@ -4370,12 +4370,12 @@ static int nc_inbox_can_open( const nc_inbox_t * inbox, uint32_t client_index )
     return !inbox->has_events || ( !inbox->unread[at].session && !inbox->unread[at + 1].session );
 }
 
-/* A session begins. Without events, unread payloads of the previous one are dropped: they could not be told apart. */
+/* A session begins. Unread payloads of the previous one that are no events are dropped: they could not be told apart. */
 static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
     const nc_event_t event = { session, client_id, 0 };
-    while ( queue->list.count && !inbox->has_events )
+    while ( queue->list.count && ( !inbox->has_events || queue->is_joined ) )
         nc_inbox_discard( inbox, queue->list.head );
 
     queue->is_open = 1;

@@ -198,7 +198,7 @@ class Api:
         """An enum that an X-macro makes: the macro has the names and their sentences."""
         macro = re.search(r"(NETCODE_\w+_)LIST", "\n".join(self.lines[line - 1 :]))[1]
         body = self.text.split("#define %sLIST(" % macro)[1].split("clang-format on")[0]
-        values = re.findall(r'X\(\s*(\w+)\s*,\s*"((?:[^"\\]|\\.)*)"\s*\)', body) + [("REASONS", "How many reasons there are.")]
+        values = re.findall(r'X\(\s*(\w+)\s*,[\s\\]*"((?:[^"\\]|\\.)*)"\s*\)', body) + [("REASONS", "How many reasons there are.")]
         for number, (value, sentence) in enumerate(values):
             self.term(macro + value, path, "`%s` = `%d`" % (macro + value, number), sentence)
 

@@ -297,7 +297,8 @@ static void guide_join_late( int of_client, int is_open )
     for ( ; netcode_messages_receive( late, &message ); count++ )
         CHECK_EQ( message.data[0], 2 );
     CHECK_EQ( count, 1 );
-    for ( ; of_client ? netcode_client_next_event( client, &event ) : netcode_server_next_event( server, &event ); events++ )
+    for ( ; of_client ? netcode_client_next_event( client, &event ) : netcode_server_next_event( server, &event );
+          events++ )
         CHECK( event.type != NETCODE_EVENT_PAYLOAD );
     CHECK_EQ( events, 4 - is_open );
     netcode_messages_destroy( player );
