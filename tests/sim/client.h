@@ -83,7 +83,6 @@ static void sim_client_destroy( struct sim_client_t * c, int is_crash )
     c->client = NULL;
     c->phase = SIM_PHASE_AWAY;
     sim_mate_alone( &sim_client_mates[c->port.index] );
-    sim_connects[c->port.index] = 0;
     SIM_CHECK( memory_left, !c->port.is_open && net.live_blocks == before - 1,
                "client %d left its socket or its memory", c->port.index );
 }
@@ -101,8 +100,10 @@ static void sim_client_connect( struct sim_client_t * c, uint32_t token )
     net.conns[c->conn].object = c->object;
     net.tokens[token].objects += net.tokens[token].object != c->object;
     net.tokens[token].object = c->object;
+    uint64_t session = c->client->session;
     netcode_client_connect( c->client, bytes );
-    sim_client_conns[c->port.index][c->client->session % 16] = c->conn;
+    if ( c->client->session != session ) /* not refused: events of earlier attempts may be unread */
+        sim_client_conns[c->port.index][c->client->session % 16] = c->conn;
     c->phase = SIM_PHASE_TRYING;
     c->began = sim.tick;
     sim_client_end( c );

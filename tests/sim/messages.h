@@ -25,8 +25,6 @@ struct sim_mate_t {
 };
 
 static struct sim_mate_t sim_client_mates[SIM_CLIENTS], sim_server_mates[SIM_SERVERS][SIM_SLOTS];
-static uint32_t sim_connect_conns[SIM_CLIENTS][16]; /* the attempt behind each of a client object's last connects */
-static uint64_t sim_connects[SIM_CLIENTS];
 
 static void sim_mate_begin( struct sim_mate_t * mate )
 {
@@ -46,8 +44,6 @@ static void sim_messages_begin( void )
         sim_mate_begin( &sim_client_mates[i] );
     for ( int i = 0; i < SIM_SERVERS * SIM_SLOTS; i++ )
         sim_mate_begin( &sim_server_mates[i / SIM_SLOTS][i % SIM_SLOTS] );
-    memset( sim_connect_conns, 0, sizeof( sim_connect_conns ) );
-    memset( sim_connects, 0, sizeof( sim_connects ) );
 }
 
 static void sim_messages_end( void )
@@ -188,15 +184,9 @@ static void sim_mate_write( struct sim_mate_t * mate, int direction )
 static void sim_client_messages( struct sim_client_t * c, double time )
 {
     struct sim_mate_t * mate = &sim_client_mates[c->port.index];
-    struct netcode_client_stats_t stats;
-    netcode_client_stats( c->client, &stats );
-    if ( stats.connects != sim_connects[c->port.index] )
-        sim_connect_conns[c->port.index][stats.connects % 16] = c->conn;
-    sim_connects[c->port.index] = stats.connects;
-
     netcode_messages_pull_from_client( mate->messages, c->client, time );
     if ( mate->messages->session != mate->session )
-        sim_mate_follow( mate, SIM_TO_CLIENT, sim_connect_conns[c->port.index][mate->messages->session % 16] );
+        sim_mate_follow( mate, SIM_TO_CLIENT, sim_client_conns[c->port.index][mate->messages->session % 16] );
     if ( !c->is_lazy || net.is_calm || sim_rarely( 16 ) )
         sim_mate_read( mate, SIM_TO_CLIENT );
     if ( c->state == NETCODE_CLIENT_STATE_CONNECTED && mate->session && mate->id && sim.tick >= c->talk_at &&
