@@ -319,14 +319,15 @@ FUZZ_UNCOUNTED static int session_slot_of( int token )
 }
 
 /*  A slot is at another place than before: an echo of a probe that was sent there has come from there. The one that had
-    the place was silent for 0.25 s, or was heard from elsewhere. */
+    the place was silent for 0.25 s, or has moved elsewhere itself, for which it is checked in its turn. */
 FUZZ_UNCOUNTED static void session_check_move( int token, int place )
 {
     struct session_path_t * path = &s.paths[token];
     FUZZ_CHECK( s.server_config.roaming && path->echoed >> place & 1 );
     for ( int i = 0; i < SESSION_SLOTS; i++ ) {
         const struct session_path_t * other = s.slot_tokens[i] < 0 ? path : &s.paths[s.slot_tokens[i]];
-        if ( other != path && other->place == place )
+        int has_moved = session_place_of( &s.server->memory.slots[i].address ) >= 0;
+        if ( other != path && other->place == place && !has_moved )
             FUZZ_CHECK( s.server->base.clock.now - other->heard_time >= 0.25 );
     }
     memset( path->probes, 0, sizeof( path->probes ) );
