@@ -98,7 +98,7 @@ help-all: help-few
 	@echo "make bench-sockets                  what packets cost over real sockets, and a server under a flood (Linux)"
 	@echo "make bench-messages                 what messages cost for a packet, a message and a connection"
 	@echo "make bench-plot                     the picture of make bench: build/bench.svg (gnuplot)"
-	@echo "make fairness   what players hear while one attacker floods their server, over 640 settings (2 min); FAIRNESS=--short, --real over loopback"
+	@echo "make fairness   what players hear while one attacker floods their server, over 1,152 settings (3 min); FAIRNESS=--short, --usual, --real over loopback"
 	@echo "make network    how messages fare on bad paths, beside a game, each other and TCP, in virtual time, and the peers; NETWORK=\"--verbose cells\""
 	@echo "make network-peers                  ENet, TCP and quoted figures beside ours: a table and pictures (20 s); PEERS=--whole"
 	@echo "make instructions                   what a refused datagram costs, counted by valgrind"

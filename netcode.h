@@ -224,7 +224,7 @@
         or size no client sends. When more arrives than an update can receive (three quarters of the socket's buffer are
         in use, datagrams wait for the next update, or receiving took longer than 1.25 ms), it drops more, after 0.1 s:
         - of up to eight clients' addresses and four unknown senders (all ports of an IP address, IPv6: of a /64) that
-          send 960 datagrams a second, or a 16th of all and 240, 15 of 16 or 255 of 256. Where others use a client's
+          send 720 datagrams a second, or a 16th of all and 240, 15 of 16 or 255 of 256. Where others use a client's
           address, the packets with sequences near the client's newest pass (which are easily guessed with
           NETCODE_SEQUENCE_BASE_ZERO, and of other implementations, which start at 0)
         - if that does not suffice and much comes from unknown addresses, all that is no request or response from there
@@ -617,7 +617,7 @@
       a client that moves as often as       10 probes a second; moves are counted for each client
         it can
       a client that sends from elsewhere    it times out: what comes from elsewhere is no sign of life, unless it
-        returns and answers no probe                a probe that was sent to the address that it has
+        and answers no probe                returns a probe that was sent to the address that it has
       an observer who overtakes echoes      keeps a client from moving: the slot stays where it was
       junk with a client's sequences        8 openings a second; the client can not move meanwhile
     An observer of both paths can tell from the sequences that they are one client's. On a server that filters a flood
@@ -1089,7 +1089,8 @@ struct netcode_client_config_t {
     double next_server_seconds;
     /*  1: netcode_client_next_event reports what happens, payloads included, in its order;
         netcode_client_receive_packet is refused. 0: the other way round. Callbacks are called in both cases. While the
-    events of two connections or attempts are unread, netcode_client_connect is refused. */
+        events of two connections or attempts are unread, netcode_client_connect is refused, and ends the connection
+        all the same. */
     int events;
 };
 
@@ -2107,7 +2108,7 @@ enum nc_limit_t {
     NC_FLOODERS = 36,               /* addresses counted while more arrives than an update can receive: */
     NC_FLOODERS_UNKNOWN = 4,        /* so many of them are unknown, the others clients', */
     NC_FLOODERS_LIMITED = 8,        /* of which so many can be limited */
-    NC_FLOODER_RATE = 960,          /* those that send at least this many a second, */
+    NC_FLOODER_RATE = 720,          /* those that send at least this many a second, */
     NC_FLOODER_LEAST = 240,         /* or this many where a small buffer hides how many came, */
     NC_FLOODER_PART = 16,           /* and one of so many */
     NC_FLOOD_BITS = 8192,           /* in which a connected address has one */
@@ -4165,8 +4166,8 @@ static uint32_t nc_pool_find( const nc_pool_t * pool, const void * packet )
 }
 
 /*  ---- inbox: what is not read yet: a queue for each client and, with config.events, all events in their order ----
-Every client has a share of the pool that others can not use (`reserved` counts the unused
-parts of all shares); beyond its share a client may queue up to its quota, as long as buffers are free. */
+Every client has a share of the pool that others can not use (`reserved` counts the unused parts of all shares); beyond
+its share a client may queue up to its quota, as long as buffers are free. */
 
 /* An event other than a payload. */
 typedef struct {
@@ -4370,7 +4371,7 @@ static int nc_inbox_can_open( const nc_inbox_t * inbox, uint32_t client_index )
     return !inbox->has_events || ( !inbox->unread[at].session && !inbox->unread[at + 1].session );
 }
 
-/* A session begins. Unread payloads of the previous one that are no events are dropped: they could not be told apart. */
+/* A session begins. Unread payloads of the previous one that are no events are dropped: nothing tells them apart. */
 static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
