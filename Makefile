@@ -135,6 +135,7 @@ help-all: help-few
 	@echo "make fuzz       every reader, and whole sessions, fed by libFuzzer; FUZZ_SECONDS=60 for each target"
 	@echo "make torture    every allocation and every call of the socket fails in turn, in every story"
 	@echo "make torture-plain                  the same without the Linux extras"
+	@echo "make refusals   each kind of call of the socket is refused with 43 errors, for good and for a while, with and without the Linux extras (2 min)"
 	@echo "make prove      CBMC proves the readers, the writers, the window and the tables for all inputs"
 	@echo "make model      Spin searches every order of events of handshakes and of roaming with an adversary in them"
 	@echo "make erase      looks for keys in memory that was given back"
@@ -534,6 +535,13 @@ torture: build/torture
 torture-plain: build/torture-plain
 	$(TEST_RUN) ./build/torture-plain
 
+build/torture-stories: $(TEST_SOURCES) | deps build
+	$(Q)$(COMPILE) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DTORTURE_STORIES_ONLY tests/torture.c $(LINK) -o $@
+
+refusals: build/torture-stories build/torture-plain
+	$(TEST_RUN) ./build/torture-stories 4
+	$(TEST_RUN) ./build/torture-plain 4
+
 fuzz: | deps build
 	sh tests/fuzz/run.sh $(FUZZ_SECONDS)
 
@@ -625,4 +633,4 @@ clean:
 	rm -rf build
 
 .PHONY: engine all conform conform-plants release release-prepare release-check dist-check abi index test-seeds test-matchmaking help help-few help-all deps demo newcomer demo-full plots docs test test-all nightly test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
-	arena arena-plants web cpp cpp-plants csharp csharp-plants admission admission-plants godot godot4 godot-demo games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
+	arena arena-plants web cpp cpp-plants csharp csharp-plants admission admission-plants godot godot4 godot-demo games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain refusals coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

@@ -2134,6 +2134,7 @@ enum nc_limit_t {
     NC_POOL_MOST = 4096,  /* or more by NC_POOL_LEAST_PER_SLOT */
     NC_BIND_TRIES = 8,
     NC_SEND_TRIES = 3,
+    NC_SOCKET_FAILURES = 8, /* of a receive, which ends then */
     NC_SOCKET_REFUSALS = 3, /* failures in a row of an optional system call, after which it is not made any more */
     NC_COST_CHEAP = 1,
     NC_COST_OPEN = 3,     /* in addition, a decryption */
@@ -4894,7 +4895,7 @@ typedef struct {
     uint32_t handle_drops[2]; /* what the system last said of this handle */
     int count;
     int turn;                            /* which handle is read first: both are served in turn */
-    int fails;                           /* the last receive had errors alone */
+    int is_ready;                        /* a wait ended because of a datagram, and none was received since */
     nc_socket_call_t receiving, sending; /* recvmmsg and sendmmsg */
     int reports_errors;
     struct netcode_address_t
@@ -4968,16 +4969,9 @@ static int nc_socket_error( void )
 #endif
 }
 
-enum nc_socket_verdict_t {
-    NC_SOCKET_TRY_LATER,
-    NC_SOCKET_TRY_AGAIN,
-    NC_SOCKET_TRUNCATED,
-    NC_SOCKET_PASSING,
-    NC_SOCKET_BROKEN
-};
+enum nc_socket_verdict_t { NC_SOCKET_TRY_LATER, NC_SOCKET_TRY_AGAIN, NC_SOCKET_TRUNCATED, NC_SOCKET_PASSING };
 
-/*  The meaning of an error while receiving. Except for a broken handle, it is about one datagram, and the next one may
-    be received. */
+/* The meaning of an error while receiving. It may be about one datagram, and the next one may be received. */
 static int nc_socket_judge( int error )
 {
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
@@ -4985,20 +4979,12 @@ static int nc_socket_judge( int error )
     case WSAEWOULDBLOCK: return NC_SOCKET_TRY_LATER;
     case WSAEINTR: return NC_SOCKET_TRY_AGAIN;
     case WSAEMSGSIZE: return NC_SOCKET_TRUNCATED;
-    case WSAENOTSOCK:
-    case WSAEFAULT:
-    case WSAEINVAL:
-    case WSANOTINITIALISED: return NC_SOCKET_BROKEN;
     default: return NC_SOCKET_PASSING;
     }
 #else
     if ( error == EAGAIN || error == EWOULDBLOCK )
         return NC_SOCKET_TRY_LATER;
-    if ( error == EINTR )
-        return NC_SOCKET_TRY_AGAIN;
-    if ( error == EBADF || error == ENOTSOCK || error == EFAULT || error == EINVAL )
-        return NC_SOCKET_BROKEN;
-    return NC_SOCKET_PASSING;
+    return error == EINTR ? NC_SOCKET_TRY_AGAIN : NC_SOCKET_PASSING;
 #endif
 }
 
@@ -5140,7 +5126,7 @@ static int nc_socket_judge_call( const nc_socket_udp_t * udp, nc_socket_call_t *
 
 static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
 {
-    if ( !udp->receiving.is_refused ) {
+    if ( count > 0 && !udp->receiving.is_refused ) {
         int received = nc_socket_receive_batch( udp, which, datagrams, count ), error = received < 0 ? errno : 0;
         int works = received >= 0 || error == EAGAIN || error == EINTR;
         if ( !nc_socket_judge_call( udp, &udp->receiving, "recvmmsg", works, error ) )
@@ -5159,13 +5145,15 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
 
 #endif
 
-/* Fills entries from one handle until it has no more datagrams. Each error fills an entry, so the work is limited. */
+/*  Fills entries from one handle until it has no more datagrams, or receiving has failed some times. An error fills an
+    entry; after the first, datagrams are received one by one, as the call for many may be what is refused. */
 static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
 {
-    int filled = 0, interrupted = 0;
-    while ( filled < count ) {
-        int received = nc_socket_receive_some( udp, which, datagrams + filled, count - filled );
+    int filled = 0, failures = 0;
+    while ( filled < count && failures < (int) NC_SOCKET_FAILURES ) {
+        int received = nc_socket_receive_some( udp, which, datagrams + filled, failures ? 0 : count - filled );
         int error = received < 0 ? nc_socket_error() : 0;
+        failures += received < 0;
         if ( received > 0 ) {
             filled += received;
             continue;
@@ -5184,15 +5172,11 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
             datagrams[filled].status = NETCODE_DATAGRAM_ERROR;
             datagrams[filled].error = error;
             return filled + 1;
-        case NC_SOCKET_TRY_AGAIN:
-            if ( ++interrupted > count )
-                return filled;
-            break;
+        case NC_SOCKET_TRY_AGAIN: break;
         case NC_SOCKET_TRUNCATED:
             datagrams[filled].bytes = datagrams[filled].capacity + 1;
             datagrams[filled++].status = NETCODE_DATAGRAM_TRUNCATED;
             break;
-        case NC_SOCKET_BROKEN: return filled ? filled : -1;
         default:
             memset( &datagrams[filled].address, 0, sizeof( datagrams[filled].address ) );
             datagrams[filled].bytes = 0;
@@ -5210,16 +5194,12 @@ static int nc_socket_udp_receive( void * context, struct netcode_datagram_t * da
     int first = udp->turn;
     int filled = nc_socket_receive_from( udp, first, datagrams, udp->count == 1 ? count : ( count + 1 ) / 2 );
     if ( udp->count == 2 ) {
-        int got = filled > 0 ? filled : 0;
-        int more = nc_socket_receive_from( udp, 1 - first, datagrams + got, count - got );
-        if ( more > 0 || got == 0 )
-            filled = more != 0 ? got + more : filled;
+        filled += nc_socket_receive_from( udp, 1 - first, datagrams + filled, count - filled );
         udp->turn = 1 - first;
     }
 
-    udp->fails = filled != 0;
     for ( int i = 0; i < filled; i++ )
-        udp->fails &= datagrams[i].status == NETCODE_DATAGRAM_ERROR;
+        udp->is_ready &= datagrams[i].status == NETCODE_DATAGRAM_ERROR;
     return filled;
 }
 
@@ -5366,7 +5346,7 @@ static int nc_socket_udp_send( void * context, const struct netcode_datagram_t *
 }
 
 /*  Uses select only if the handles fit into its sets; otherwise it sleeps for a short time, which only costs latency.
-    So it does where select fails, or would return at once because of an error that receiving does not clear. */
+    So it does where select fails, or reports again what could not be received. */
 static void nc_socket_udp_wait( void * context, double seconds )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
@@ -5394,9 +5374,10 @@ static void nc_socket_udp_wait( void * context, double seconds )
 
     timeout.tv_sec = (int) seconds;
     timeout.tv_usec = (int) ( ( seconds - (double) timeout.tv_sec ) * 1e6 );
-    if ( udp->fails || ( select( highest, &set, NULL, NULL, &timeout ) < 0 &&
-                         nc_socket_judge( nc_socket_error() ) != NC_SOCKET_TRY_AGAIN ) )
+    int ready = select( highest, &set, NULL, NULL, &timeout );
+    if ( ready < 0 || ( ready > 0 && udp->is_ready ) )
         nc_socket_sleep( seconds );
+    udp->is_ready = ready > 0;
 }
 
 static void nc_socket_close_handle( nc_socket_handle_t handle )
@@ -6407,7 +6388,8 @@ typedef struct {
     int updating;                         /* one of them is an update */
     int destroy_deferred;                 /* a callback has called destroy: the outermost call does it */
     int loopback_reported;                /* the missing callback for loopback payloads was logged */
-    nc_ration_t refusals;                 /* limits the log lines about refused calls */
+    nc_ration_t refusals;                 /* limits the log lines about refused calls, */
+    nc_ration_t failures;                 /* and those about receiving that fails */
     uint8_t probe_key[NC_HASH_KEY_BYTES]; /* marks this endpoint's own probes */
 } nc_endpoint_t;
 
@@ -6545,12 +6527,28 @@ static void nc_endpoint_fill_batch( nc_endpoint_t * base, nc_pool_t * pool )
     }
 }
 
-/* Receives up to `wanted` datagrams into the batch. Returns how many; 0 also if the socket is broken. */
-static int nc_endpoint_receive( nc_endpoint_t * base, int wanted )
+/*  Receives up to `wanted` datagrams into the batch. Returns how many; 0 also if the socket is broken, or if the batch
+    before it had errors alone (`is_failing`): then the update receives no more. */
+static int nc_endpoint_receive( nc_endpoint_t * base, int wanted, int * is_failing )
 {
-    int count = base->socket.receive( base->socket.context, base->datagrams, wanted );
+    if ( *is_failing )
+        return 0;
+    int errors = 0, count = base->socket.receive( base->socket.context, base->datagrams, wanted );
     base->counters.receive_errors += count < 0;
-    return count < 0 ? 0 : count < wanted ? count : wanted;
+    count = count < wanted ? count : wanted;
+    while ( errors < count && base->datagrams[errors].status == NETCODE_DATAGRAM_ERROR )
+        errors++;
+    *is_failing = count != 0 && errors >= count;
+    return count < 0 ? 0 : count;
+}
+
+/* After the last batch of an update, which had errors alone. */
+static void nc_endpoint_log_failure( nc_endpoint_t * base, int is_failing )
+{
+    uint64_t held;
+    if ( is_failing && nc_ration_allows( &base->failures, base->clock.now, &held ) )
+        NC_LOG( &base->log, INFO, "receiving fails: the last system error is %d (%llu lines before)",
+                base->counters.last_socket_error, (unsigned long long) held );
 }
 
 static void nc_endpoint_count_error( nc_endpoint_t * base, int error )
@@ -7274,20 +7272,21 @@ static int nc_client_handle_datagram( struct netcode_client_t * client, struct n
 
 static void nc_client_receive( struct netcode_client_t * client )
 {
-    int budget = client->config.update_budget;
+    int budget = client->config.update_budget, is_failing = 0;
     while ( budget > 0 ) {
         int want =
             ( budget + NC_COST_OPEN ) / ( NC_COST_OPEN + NC_COST_CHEAP ); /* what it can pay for, whatever arrives */
         if ( want > NC_CLIENT_BATCH )
             want = NC_CLIENT_BATCH;
 
-        int count = nc_endpoint_receive( &client->base, want );
+        int count = nc_endpoint_receive( &client->base, want, &is_failing );
         if ( count <= 0 )
             break;
         for ( int i = 0; i < count; i++ )
             budget -= nc_client_handle_datagram( client, &client->base.datagrams[i], &client->base.batch[i] );
     }
     client->base.backlog = budget <= 0;
+    nc_endpoint_log_failure( &client->base, is_failing );
 }
 
 /* ---- update ---- */
@@ -10133,7 +10132,8 @@ static void nc_server_receive( struct netcode_server_t * server )
     const nc_inbox_t * inbox = &server->memory.inbox;
     nc_work_t * work = &server->work;
     int waits = nc_inbox_is_read( inbox );
-    int count = 1, is_udp = server->base.is_udp; /* other sockets' runs must repeat exactly: no real time */
+    int count = 1, is_failing = 0,
+        is_udp = server->base.is_udp; /* other sockets' runs must repeat exactly: no real time */
 
     while ( work->units > 0 || nc_server_has_time( work ) ) {
         uint32_t want = work->units > 0 ? (uint32_t) work->units : (uint32_t) NC_RECEIVE_BATCH;
@@ -10143,7 +10143,7 @@ static void nc_server_receive( struct netcode_server_t * server )
         if ( want > room && ( want = room ) == 0 )
             break;
 
-        count = nc_endpoint_receive( &server->base, (int) want );
+        count = nc_endpoint_receive( &server->base, (int) want, &is_failing );
         if ( count <= 0 )
             break;
         if ( is_udp )
@@ -10151,7 +10151,8 @@ static void nc_server_receive( struct netcode_server_t * server )
         work->units -= nc_server_handle_batch( server, server->base.datagrams, server->base.batch, count );
     }
 
-    server->base.backlog = count > 0;
+    server->base.backlog = count > 0 && !is_failing;
+    nc_endpoint_log_failure( &server->base, is_failing );
     server->backlogs += (uint64_t) server->base.backlog;
     if ( server->base.backlog )
         server->backlog_time = server->base.clock.now;

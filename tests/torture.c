@@ -1,9 +1,12 @@
-/*  make torture: all that the library asks of the system is refused in turn. Three sweeps under the address and the
+/*  make torture: all that the library asks of the system is refused in turn. Four sweeps under the address and the
     undefined-behaviour sanitizer:
 
     1  stories, memory   the n-th allocation fails, for every n, alone and with others, by the hooks and by malloc
     2  stories, system   the n-th call of the socket fails with each error of threat 52, for every n, alone and with others
     3  runner's tests    each test of the runner, while the n-th allocation fails; its own checks may fail then
+    4  stories, search   one kind of call of the socket, or one option, is refused with each of 43 errors: for good, later,
+                         for a second, every third time. Without what is optional the first attempt connects; waits wait,
+                         and the log has a few lines a second
 
     Nothing crashes, leaks, stays open, sticks or asserts. A create that fails says why, and what it took is given back.
     When the fault is gone the story connects and talks, and the counters say what was refused.
@@ -102,7 +105,7 @@ static int torture_can( const struct story_t * story )
 }
 
 /* Where the runner is here, its nonce ledger is too: no fault may lead to a nonce that is used twice. */
-static void torture_run( const struct story_t * story, int hooks, int single )
+static void torture_run( const struct story_t * story, int hooks, int single, int is_search, int may_fail )
 {
     tally.runs++;
     torture_asserts = 0;
@@ -110,7 +113,7 @@ static void torture_run( const struct story_t * story, int hooks, int single )
     ledger_reset();
     test_state.failures = 0;
 #endif
-    stage_run( story, hooks, single );
+    stage_run( story, hooks, single, is_search, may_fail );
     tally.refused_creates += stage.refused_creates;
     tally.refused_starts += stage.refused_starts;
     if ( torture_asserts )
@@ -136,8 +139,8 @@ static void torture_memory_of( const struct story_t * story, int hooks, int fail
         watch_where( "1 \"%s\", by %s, allocation %d and %d more", story->name, hooks ? "hooks" : "malloc", n,
                      fail_for - 1 );
         watch_arm( n, fail_for );
-        system_arm( 0, 0, 0, 0 );
-        torture_run( story, hooks, fail_for == 1 );
+        system_arm( 0, 0, 0, SYSTEM_ALL );
+        torture_run( story, hooks, fail_for == 1, 0, 0 );
         refused = watcher.refused;
         tally.points += refused > 0;
     }
@@ -172,11 +175,12 @@ enum { TORTURE_ERRORS = sizeof( torture_errors ) / sizeof( torture_errors[0] ) }
 static const struct torture_mode_t {
     const char * name;
     int fail_for;
-    int only_io;
+    unsigned int kinds;
     int step; /* every so many calls are begun with */
-} torture_modes[] = { { "alone", 1, 0, 1 },
-                      { "and 3 more", 4, 0, 5 },
-                      { "and all that send, receive or wait for 2 s", 1 << 30, 1, 11 } };
+} torture_modes[] = { { "alone", 1, SYSTEM_ALL, 1 },
+                      { "and 3 more", 4, SYSTEM_ALL, 5 },
+                      { "and all that send, receive or wait for 2 s", 1 << 30,
+                        SYSTEM_SENDS | SYSTEM_RECEIVES | SYSTEM_BIT( SELECT ), 11 } };
 
 static int torture_kinds[SYSTEM_CALL_KINDS];
 
@@ -185,10 +189,10 @@ static int torture_system_once( const struct story_t * story, const struct tortu
     int kind;
     watch_where( "2 \"%s\", call %d %s, %s", story->name, n, mode->name, torture_errors[error].name );
     watch_arm( 0, 0 );
-    system_arm( n, mode->fail_for, torture_errors[error].error, mode->only_io );
-    torture_run( story, 0, mode->fail_for == 1 );
+    system_arm( n, mode->fail_for, torture_errors[error].error, mode->kinds );
+    torture_run( story, 0, mode->fail_for == 1, 0, 0 );
     for ( kind = 0; kind < SYSTEM_CALL_KINDS; kind++ )
-        torture_kinds[kind] += system_state.kinds[kind];
+        torture_kinds[kind] += system_state.counts[kind];
     return system_state.refused > 0;
 }
 
@@ -247,6 +251,7 @@ static void torture_tidy( void )
 {
 #if !defined( _WIN32 )
     lan_close();
+    test_lacks_family = test_lacks_addresses = test_select_error = 0;
 #endif
     watch_forget_blocks();
     watch_close_handles();
@@ -310,6 +315,118 @@ static void torture_tests( void )
 
 #endif
 
+/* ---- 4: one kind of call, or one option of it, is refused with each error, for good or for a while ---- */
+
+#if TORTURE_SYSTEM
+
+#if defined( NETCODE_NO_LINUX_EXTRAS )
+#define TORTURE_PLAIN 1
+#else
+#define TORTURE_PLAIN 0
+#endif
+
+static const struct refusal_t {
+    const char * name;
+    unsigned int kinds;
+    int option;
+    int is_needed; /* without it there is no game */
+} torture_refusals[] = {
+    { "socket", SYSTEM_BIT( SOCKET ), 0, 1 },
+    { "bind", SYSTEM_BIT( BIND ), 0, 1 },
+    { "getsockname", SYSTEM_BIT( GETSOCKNAME ), 0, 1 },
+    { "fcntl", SYSTEM_BIT( FCNTL ), 0, 1 },
+    { "fcntl F_SETFD", SYSTEM_BIT( FCNTL ), F_SETFD, 0 },
+    { "setsockopt IPV6_V6ONLY", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_V6ONLY ), 1 },
+    { "setsockopt SO_RCVBUF", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_RCVBUF ), 0 },
+    { "setsockopt SO_SNDBUF", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_SNDBUF ), 0 },
+    { "setsockopt SO_RXQ_OVFL", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_RXQ_OVFL ), 0 },
+    { "setsockopt SO_ATTACH_FILTER", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_ATTACH_FILTER ), 0 },
+    { "setsockopt IP_MTU_DISCOVER", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IP, IP_MTU_DISCOVER ), 0 },
+    { "setsockopt IPV6_MTU_DISCOVER", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_MTU_DISCOVER ), 0 },
+    { "setsockopt IP_RECVERR", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IP, IP_RECVERR ), 0 },
+    { "setsockopt IPV6_RECVERR", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_RECVERR ), 0 },
+    { "setsockopt IP_TOS", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IP, IP_TOS ), 0 },
+    { "setsockopt IPV6_TCLASS", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_TCLASS ), 0 },
+    { "getsockopt", SYSTEM_BIT( GETSOCKOPT ), 0, 0 },
+    { "connect", SYSTEM_BIT( CONNECT ), 0, 0 },
+    { "recvmmsg", SYSTEM_BIT( RECVMMSG ), 0, 0 },
+    { "recvmsg", SYSTEM_BIT( RECVMSG ), 0, TORTURE_PLAIN },
+    { "recvmmsg and recvmsg", SYSTEM_RECEIVES, 0, 1 },
+    { "sendmmsg", SYSTEM_BIT( SENDMMSG ), 0, 0 },
+    { "sendto", SYSTEM_BIT( SENDTO ), 0, 1 },
+    { "sendmmsg and sendto", SYSTEM_SENDS, 0, 1 },
+    { "select", SYSTEM_BIT( SELECT ), 0, 0 },
+    { "close", SYSTEM_BIT( CLOSE ), 0, 0 },
+};
+
+static const struct pattern_t {
+    const char * name;
+    int starts;
+    int every;
+    int sick_steps;
+} torture_patterns[] = { { "always", 0, 0, 0 },
+                         { "after 0.3 s", 3, 0, 0 },
+                         { "for a second after 0.3 s", 3, 0, 10 },
+                         { "every third time", 0, 3, 0 } };
+
+static const int torture_errnos[] = { EPERM,           ENOENT,       EINTR,        EIO,          ENXIO,
+                                      EBADF,           EAGAIN,       ENOMEM,       EACCES,       EFAULT,
+                                      EBUSY,           ENODEV,       EINVAL,       ENFILE,       EMFILE,
+                                      ENOSPC,          EPIPE,        ENOSYS,       EPROTO,       EOVERFLOW,
+                                      ENOTSOCK,        EDESTADDRREQ, EMSGSIZE,     EPROTOTYPE,   ENOPROTOOPT,
+                                      EPROTONOSUPPORT, EOPNOTSUPP,   EAFNOSUPPORT, EADDRINUSE,   EADDRNOTAVAIL,
+                                      ENETDOWN,        ENETUNREACH,  ENETRESET,    ECONNABORTED, ECONNRESET,
+                                      ENOBUFS,         EISCONN,      ENOTCONN,     ESHUTDOWN,    ETIMEDOUT,
+                                      ECONNREFUSED,    EHOSTDOWN,    EHOSTUNREACH };
+
+static void torture_refusal( const struct story_t * story, const struct refusal_t * refusal,
+                             const struct pattern_t * pattern, int error )
+{
+    int for_good = pattern->sick_steps == 0 && pattern->every == 0;
+    if ( error == EAGAIN && !refusal->is_needed && ( refusal->kinds & SYSTEM_RECEIVES ) )
+        return; /* nothing is there: it is no refusal */
+    watch_where( "4 \"%s\", %s %s, error %d", story->name, refusal->name, pattern->name, error );
+    watch_arm( 0, 0 );
+    system_arm( 1, 1 << 30, error, refusal->kinds );
+    system_state.option = refusal->option;
+    system_state.starts = pattern->starts;
+    system_state.every = pattern->every;
+    system_state.sick_steps = pattern->sick_steps;
+    torture_run( story, 0, !refusal->is_needed, 1, refusal->is_needed && for_good );
+}
+
+static void torture_search_in( const struct story_t * story )
+{
+    const int refusals = sizeof( torture_refusals ) / sizeof( torture_refusals[0] );
+    const int patterns = sizeof( torture_patterns ) / sizeof( torture_patterns[0] );
+    const int errnos = sizeof( torture_errnos ) / sizeof( torture_errnos[0] );
+    int n, k, m;
+    for ( n = 0; n < refusals; n++ )
+        for ( k = 0; k < patterns; k++ )
+            for ( m = 0; m < errnos; m++ )
+                torture_refusal( story, &torture_refusals[n], &torture_patterns[k], torture_errnos[m] );
+}
+
+static void torture_search( void )
+{
+    static const char * const names[] = { "visits, waiting", "visits, batch_sends", "rebinds, dual stack" };
+    int i, n;
+    for ( i = 0; i < STORIES; i++ )
+        for ( n = 0; n < 3; n++ )
+            if ( strcmp( names[n], stories[i].name ) == 0 && torture_can( &stories[i] ) )
+                torture_search_in( &stories[i] );
+    watch_print( "4 search: %d runs, %d creates failed\n", tally.runs, tally.refused_creates );
+}
+
+#else
+
+static void torture_search( void )
+{
+    watch_print( "4 search: skipped: needs glibc on x86-64, or -DTORTURE_STORIES_ONLY and glibc on 64 bits\n" );
+}
+
+#endif
+
 static void torture_sweep( int number, const char * name, void ( *sweep )( void ) )
 {
     double start = netcode_time();
@@ -328,12 +445,12 @@ static void torture_sweep( int number, const char * name, void ( *sweep )( void 
 
 static int torture_sweeps( int count, char ** arguments )
 {
-    static void ( *const sweeps[] )( void ) = { torture_memory, torture_system, torture_tests };
+    static void ( *const sweeps[] )( void ) = { torture_memory, torture_system, torture_tests, torture_search };
     int only = count > 1 ? atoi( arguments[1] ) : 0, i;
     if ( netcode_init() != NETCODE_OK )
         return 2;
     netcode_enable_packet_tagging();
-    for ( i = 0; i < 3; i++ )
+    for ( i = 0; i < 4; i++ )
         if ( only == 0 || only == i + 1 )
             torture_sweep( i + 1, count > 2 ? arguments[2] : "", sweeps[i] );
     netcode_term();

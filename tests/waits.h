@@ -48,8 +48,11 @@ static int test_bind( int handle, const struct sockaddr * address, socklen_t byt
 #include <time.h>
 #include <unistd.h>
 
+static int test_sleeps;
+
 int nanosleep( const struct timespec * wait, struct timespec * left )
 {
+    test_sleeps++;
     test_waited = (double) wait->tv_sec + (double) wait->tv_nsec * 1e-9;
     return (int) syscall( SYS_nanosleep, wait, left );
 }

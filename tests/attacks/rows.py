@@ -7,7 +7,8 @@ implementation of the protocol. Rows are simulated ("d"), run over loopback sock
 
 import collections
 
-COUNT = 86
+COUNT = 92
+ELSEWHERE = (91, 92, 93)  # of the gateway and the backends
 Row = collections.namedtuple("Row", "number mark by attack kind tests edits also")
 ROWS = []
 
@@ -200,8 +201,7 @@ row(51, "ENV", "allocation n fails, for every n", "d",
     ["client_create_when_allocation_n_fails", "server_create_and_start_when_allocation_n_fails", "simulator_when_allocation_n_fails"],
     ["row_51_client", "row_51_server"], ["make torture"])
 row(52, "ENV", "system call n fails, with each of eight errors", "d",
-    ["threat_52_the_nth_call_of_the_network_fails", "socket_system_calls_fail", "socket_errors_are_judged", "hostile_52_a_socket_that_misbehaves",
-     "defence_6_errors_of_the_system_are_about_one_datagram"],
+    ["threat_52_the_nth_call_of_the_network_fails", "socket_system_calls_fail", "socket_errors_are_judged", "hostile_52_a_socket_that_misbehaves"],
     ["row_05_errors", "row_52_client", "row_52_counted", "decision_06_interrupted"], ["make torture"])
 row(53, "ENV", "time stands still, -3600, +1e9, NaN, infinities", "d",
     ["threat_53_odd_times", "decision_12_the_clock_adds_only_positive_finite_steps", "decision_12_a_jump_of_a_billion_seconds_costs_one_pass",
@@ -326,3 +326,21 @@ row(85, "OFF", "a trickle of junk at a server that filters", "d",
 row(86, "OFF", "a client's address forged at 7 to 170 Mbit/s, its sequences unknown", "dr",
     ["threat_83_junk_of_any_kind_takes_nothing_from_players", "flood_the_kernel_filters_as_its_model"],
     ["row_86", "row_86_system"], ["make fairness"])
+row(87, "OFF", "forged ICMP errors of every type and code, IPv4 and IPv6, 1,000 a second, to both sides", "r",
+    ["threat_87_forged_icmp_errors", "linux_sends_past_a_closed_port", "linux_sendmmsg_that_is_refused"],
+    ["row_87", "socket_sendmmsg_pending_error", "socket_recvmmsg_refused_by_icmp"])
+row(88, "MC", "acks of the first small messages are withheld, those of a transfer are given", "d",
+    ["threat_88_acks_that_are_withheld"],
+    ["row_88"])
+row(89, "MC", "empty streams", "d",
+    ["messages_guarantee_streams_are_accepted_at_a_limited_rate"],
+    ["messages_stream_ration", "messages_stream_refusals_overflow"])
+row(90, "OFF", "20,000 datagrams by process_packet between two updates: each is handled at once, as the manual says", "d",
+    ["mutants_a_candidate_by_process_packet"],
+    ["row_90"])
+row(94, "ENV", "the API is called from inside every callback, the pool at its least, roaming on", "d",
+    ["corners_a_pool_that_is_emptied_while_a_probe_leaves", "storm_every_function_from_every_callback"],
+    ["paths_a_pool_that_is_emptied"], ["make fuzz"])
+row(95, "ENV", "roaming: the port of a client that answers no probes changes, after many packets", "d",
+    ["corners_how_long_a_client_may_be_elsewhere", "threat_80_an_address_that_was_left"],
+    ["row_80"])

@@ -10,7 +10,7 @@ from judge import TOP
 
 CC = os.environ.get("CC", "cc").split()
 SECONDS = 900
-SWEEPS = ("1", "2", "3")
+SWEEPS = ("1", "2", "3", "4")
 
 
 class Torture(judge.Judge):

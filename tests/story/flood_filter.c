@@ -599,7 +599,7 @@ static void live_open( void )
     netcode_set_printf_function( live_print );
     live.r.server = netcode_server_create( "127.0.0.1:0", &config, live.now );
     REQUIRE( live.r.server != NULL );
-    netcode_server_start( live.r.server, 16 );
+    REQUIRE_EQ( netcode_server_start( live.r.server, 16 ), NETCODE_OK );
     struct netcode_address_t at = address_of( "127.0.0.1:0" );
     at.port = netcode_server_get_port( live.r.server );
     netcode_address_to_string( &at, live.r.address[0] );

@@ -1270,10 +1270,10 @@ static uint16_t forged_sum( const uint8_t * data, size_t bytes )
     return ( uint16_t ) ~( ( sum & 0xFFFF ) + ( sum >> 16 ) );
 }
 
-/* "Fragmentation needed, 552 bytes", about a packet of 1,228 bytes from one port of 127.0.0.1 to another. */
-static int forged_send( uint16_t from, uint16_t to )
+/* An ICMP error about a packet of 1,228 bytes from one port of 127.0.0.1 to another. */
+static int forged_four( int type, int code, uint16_t from, uint16_t to )
 {
-    uint8_t packet[36] = { ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED, 0, 0, 0, 0, 552 >> 8, 552 & 0xFF };
+    uint8_t packet[36] = { (uint8_t) type, (uint8_t) code, 0, 0, 0, 0, 552 >> 8, 552 & 0xFF };
     static const uint8_t about[20] = { 0x45, 0, 1228 >> 8, 1228 & 0xFF, 1, 2, 0x40, 0, 64, 17,
                                        0,    0, 127,       0,           0, 1, 127,  0, 0,  1 };
     struct netcode_address_t loopback = address_of( "127.0.0.1:0" );
@@ -1296,6 +1296,28 @@ static int forged_send( uint16_t from, uint16_t to )
     return 1;
 }
 
+/* The same of ::1, whose checksum the system computes. */
+static int forged_six( int type, int code, uint16_t from, uint16_t to )
+{
+    uint8_t packet[56] = { (uint8_t) type, (uint8_t) code, 0, 0, 0, 0, 1280 >> 8, 1280 & 0xFF, 0x60 };
+    struct sockaddr_in6 loopback;
+    int handle = socket( AF_INET6, SOCK_RAW, IPPROTO_ICMPV6 ), good;
+    memset( &loopback, 0, sizeof( loopback ) );
+    loopback.sin6_family = AF_INET6;
+    loopback.sin6_addr.s6_addr[15] = packet[8 + 23] = packet[8 + 39] = 1;
+    packet[8 + 5] = 8;
+    packet[8 + 6] = 17;
+    packet[8 + 7] = 64;
+    packet[48] = (uint8_t) ( from >> 8 );
+    packet[49] = (uint8_t) from;
+    packet[50] = (uint8_t) ( to >> 8 );
+    packet[51] = (uint8_t) to;
+    good = handle >= 0 && sendto( handle, packet, sizeof( packet ), 0, (const struct sockaddr *) &loopback,
+                                  sizeof( loopback ) ) == (ssize_t) sizeof( packet );
+    close( handle );
+    return good;
+}
+
 /* Sends `count` payloads of 1,200 and 300 bytes in turn from one socket to a plain one, in one call. */
 static void forged_round( struct forged_t * found, int round, struct netcode_socket_t * out, int handle,
                           const struct netcode_address_t * to, int count )
@@ -1316,19 +1338,18 @@ static void forged_round( struct forged_t * found, int round, struct netcode_soc
 }
 
 /* The child: opens a server's or a client's socket, is given the forged answer, and sends. */
-static struct forged_t forged_story( int client )
+static void forged_story( void * of_child, int client )
 {
-    struct forged_t found;
+    struct forged_t * found = (struct forged_t *) of_child;
     struct netcode_address_t at = address_of( "127.0.0.1:0" ), six = address_of( "[::1]:0" ), to;
     struct netcode_socket_t out;
     nc_socket_request_t request;
     nc_socket_udp_t * udp;
     socklen_t bytes = sizeof( int );
     int family, handle, with_six, must_not = 2; /* IP_PMTUDISC_DO */
-    memset( &found, 0, sizeof( found ) );
     memset( &request, 0, sizeof( request ) );
     if ( !forged_namespace() )
-        return found;
+        return;
     handle = plain_socket( "127.0.0.1:0", &to );
     request.allocator = nc_allocator_make( NULL, NULL, NULL );
     request.addresses[0] = &at;
@@ -1338,25 +1359,46 @@ static struct forged_t forged_story( int client )
     with_six = nc_socket_open_udp( &out, &udp_extras, &request, &family ) == NC_SOCKET_OK;
     request.addresses[1] = NULL;
     if ( !with_six && nc_socket_open_udp( &out, &udp_extras, &request, &family ) != NC_SOCKET_OK )
-        return found;
+        return;
     udp = (nc_socket_udp_t *) out.context;
     if ( client )
         if ( udp_extras.connect_to )
             udp_extras.connect_to( out.context, &to );
-    (void) getsockopt( udp->handles[0], IPPROTO_IP, 10, &found.judged_by, &bytes );
-    found.judged_by_six = with_six ? 0 : found.judged_by;
+    (void) getsockopt( udp->handles[0], IPPROTO_IP, 10, &found->judged_by, &bytes );
+    found->judged_by_six = with_six ? 0 : found->judged_by;
     if ( with_six )
-        (void) getsockopt( udp->handles[1], IPPROTO_IPV6, 23, &found.judged_by_six, &bytes );
-    found.ready = forged_send( udp->bound[0].port, to.port );
-    forged_round( &found, 0, &out, handle, &to, 1 );
-    found.ready = found.ready && forged_send( udp->bound[0].port, to.port );
-    forged_round( &found, 1, &out, handle, &to, 8 );
+        (void) getsockopt( udp->handles[1], IPPROTO_IPV6, 23, &found->judged_by_six, &bytes );
+    found->ready = forged_four( ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED, udp->bound[0].port, to.port );
+    forged_round( found, 0, &out, handle, &to, 1 );
+    found->ready = found->ready && forged_four( ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED, udp->bound[0].port, to.port );
+    forged_round( found, 1, &out, handle, &to, 8 );
     (void) setsockopt( udp->handles[0], IPPROTO_IP, 10, &must_not, sizeof( must_not ) );
-    found.ready = found.ready && forged_send( udp->bound[0].port, to.port ); /* a socket that would believe it */
-    forged_round( &found, 2, &out, handle, &to, 8 );
+    found->ready = found->ready && forged_four( ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED, udp->bound[0].port,
+                                                to.port ); /* a socket that would believe it */
+    forged_round( found, 2, &out, handle, &to, 8 );
     out.close( out.context );
     close( handle );
-    return found;
+}
+
+/* Plays a story in a child, for its network namespace. */
+static void forged_play( void ( *story )( void * found, int how ), void * found, size_t bytes, int how )
+{
+    int ends[2], status = 0;
+    pid_t child;
+    REQUIRE_EQ( pipe( ends ), 0 );
+    fflush( NULL );
+    child = fork();
+    REQUIRE( child >= 0 );
+    if ( child == 0 ) {
+        if ( setjmp( test_state.escape ) ) /* what a REQUIRE ends here must not go on as the runner */
+            _exit( 1 );
+        story( found, how );
+        _exit( write( ends[1], found, bytes ) == (ssize_t) bytes ? 0 : 1 );
+    }
+    close( ends[1] );
+    CHECK_EQ( read( ends[0], found, bytes ), (ssize_t) bytes );
+    close( ends[0] );
+    REQUIRE( waitpid( child, &status, 0 ) == child && status == 0 );
 }
 
 /*  Payloads leave whole and arrive, alone and in batches, from a server's socket and from a client's, which is connected and so hears of the
@@ -1365,21 +1407,8 @@ TEST( linux_forged_icmp_fragments_nothing )
 {
     for ( int client = 0; client < 2; client++ ) {
         struct forged_t found;
-        int ends[2], status = 0;
-        pid_t child;
         memset( &found, 0, sizeof( found ) );
-        REQUIRE_EQ( pipe( ends ), 0 );
-        fflush( NULL );
-        child = fork();
-        REQUIRE( child >= 0 );
-        if ( child == 0 ) {
-            found = forged_story( client );
-            _exit( write( ends[1], &found, sizeof( found ) ) == (ssize_t) sizeof( found ) ? 0 : 1 );
-        }
-        close( ends[1] );
-        CHECK_EQ( read( ends[0], &found, sizeof( found ) ), (ssize_t) sizeof( found ) );
-        close( ends[0] );
-        REQUIRE( waitpid( child, &status, 0 ) == child && status == 0 );
+        forged_play( forged_story, &found, sizeof( found ), client );
         if ( !found.ready )
             SKIP( "no network namespace of its own can be had here" );
         CHECK_EQ( found.judged_by, 5 ); /* IP_PMTUDISC_OMIT */
@@ -1392,6 +1421,104 @@ TEST( linux_forged_icmp_fragments_nothing )
         CHECK_EQ( found.fragments[1], 0 );
         CHECK_EQ( found.sent[2], 4 ); /* those that fit into 552 bytes */
         CHECK_EQ( found.arrived[2], 4 );
+    }
+}
+
+/* ---- forged ICMP errors of all kinds. attacks/rows.py, row 87 ---- */
+
+struct forged_heard_t {
+    int ready;
+    int kinds, sent, by_server, by_client;
+    int replaced; /* sockets */
+    int refused;  /* functions of the system that are not used any more, because of them */
+};
+
+static uint64_t forged_cookie( const nc_socket_udp_t * udp )
+{
+    uint64_t cookie = 0;
+    socklen_t bytes = sizeof( cookie );
+    (void) getsockopt( udp->handles[0], SOL_SOCKET, SO_COOKIE, &cookie, &bytes );
+    return cookie;
+}
+
+/* Half of the errors come before what is sent, and half between sending and updating. */
+static int forged_step( struct forged_heard_t * heard, int six, int type, int code, uint16_t client, uint16_t server )
+{
+    uint8_t data[100] = { 1 }, *packet;
+    int bytes, good = 1;
+    for ( int half = 0; half < 2; half++ ) {
+        for ( int n = 0; n < 5; n++ )
+            good &= six ? forged_six( type, code, client, server ) & forged_six( type, code, server, client )
+                        : forged_four( type, code, client, server ) & forged_four( type, code, server, client );
+        if ( half == 0 ) {
+            netcode_client_send_packet( lan.clients[0], data, sizeof( data ) );
+            netcode_server_send_packet( lan.servers[0], 0, data, sizeof( data ) );
+        }
+    }
+    heard->sent++;
+    lan_step();
+    while ( ( packet = netcode_server_receive_packet( lan.servers[0], 0, &bytes, NULL ) ) != NULL ) {
+        heard->by_server++;
+        netcode_server_free_packet( lan.servers[0], packet );
+    }
+    while ( ( packet = netcode_client_receive_packet( lan.clients[0], &bytes, NULL ) ) != NULL ) {
+        heard->by_client++;
+        netcode_client_free_packet( lan.clients[0], packet );
+    }
+    return good;
+}
+
+static void forged_errors( void * found, int how )
+{
+    static const int four[][2] = { { 3, 16 }, { 4, 1 }, { 5, 4 }, { 11, 2 }, { 12, 3 } }; /* type, and how many codes */
+    static const int sixes[][2] = { { 1, 9 }, { 2, 1 }, { 3, 2 }, { 4, 4 }, { 100, 1 } };
+    struct forged_heard_t * heard = (struct forged_heard_t *) found;
+    const int six = how & 1, batch = how >> 1;
+    struct netcode_server_config_t config;
+    if ( !forged_namespace() )
+        return;
+    lan_close();
+    config = lan_config();
+    config.events = 0;
+    config.batch_sends = batch;
+    lan_server( 0, six ? "[::1]:0" : "127.0.0.1:0", &config, 1 );
+    lan_client_with( 0, six ? "[::1]:0" : "127.0.0.1:0", NULL, batch );
+    lan_connect( 0, lan.at[0], NULL );
+    for ( int i = 0; i < 500 && netcode_client_state( lan.clients[0] ) != NETCODE_CLIENT_STATE_CONNECTED; i++ )
+        lan_step();
+    nc_socket_udp_t * udps[2] = { (nc_socket_udp_t *) lan.clients[0]->base.socket.context,
+                                  (nc_socket_udp_t *) lan.servers[0]->base.socket.context };
+    uint64_t cookies[2] = { forged_cookie( udps[0] ), forged_cookie( udps[1] ) };
+    heard->ready = netcode_client_state( lan.clients[0] ) == NETCODE_CLIENT_STATE_CONNECTED && cookies[0] != 0;
+    for ( int i = 0; i < 5; i++ )
+        for ( int code = 0; code < ( six ? sixes : four )[i][1]; code++ ) {
+            for ( int n = 0; n < 20; n++ )
+                heard->ready &= forged_step( heard, six, ( six ? sixes : four )[i][0], code, udps[0]->bound[0].port,
+                                             udps[1]->bound[0].port );
+            heard->kinds++;
+        }
+    for ( int i = 0; i < 2; i++ ) {
+        heard->replaced += forged_cookie( udps[i] ) != cookies[i];
+        heard->refused += udps[i]->sending.is_refused + udps[i]->receiving.is_refused;
+    }
+    heard->refused += udps[0]->peer.type == NETCODE_ADDRESS_NONE;
+    lan_close();
+}
+
+/* Ten a tick, 1,000 a second, of each type and code, to the client's socket and to the server's: both hear each other. */
+TEST( threat_87_forged_icmp_errors )
+{
+    for ( int how = 0; how < 4; how++ ) {
+        struct forged_heard_t heard;
+        memset( &heard, 0, sizeof( heard ) );
+        forged_play( forged_errors, &heard, sizeof( heard ), how );
+        if ( !heard.ready )
+            SKIP( "no network namespace of its own, or no raw sockets, can be had here" );
+        CHECK_EQ( heard.kinds, how & 1 ? 17 : 26 );
+        CHECK_GE( heard.by_server * 100, heard.sent * 99 );
+        CHECK_GE( heard.by_client * 100, heard.sent * 99 );
+        CHECK_EQ( heard.replaced, 0 );
+        CHECK_EQ( heard.refused, 0 );
     }
 }
 

@@ -38,39 +38,53 @@ enum system_call_t { SYSTEM_CALLS( SYSTEM_ENUM ) SYSTEM_CALL_KINDS };
 static const char * const system_names[] = { SYSTEM_CALLS( SYSTEM_TEXT ) };
 
 static struct {
-    int armed;    /* calls are counted and refused */
-    int only_io;  /* of those that send, receive and wait alone */
-    int calls;    /* since system_arm */
-    int fail_at;  /* this one is refused; 0: none */
-    int fail_for; /* and so many in a row */
-    int error;    /* with this */
+    int armed;          /* calls are counted and refused */
+    unsigned int kinds; /* of these kinds alone, a bit each */
+    int option;         /* and with this option or command alone; 0: any */
+    int calls;          /* since system_arm */
+    int fail_at;        /* this one is refused; 0: none */
+    int fail_for;       /* and so many in a row, */
+    int every;          /* or each whose number is a multiple of this; 0: as fail_for says */
+    int error;          /* with this */
     int refused;
-    int refused_kind;             /* of the first one */
-    int refused_option;           /* of a setsockopt or an fcntl, that one's */
-    int kinds[SYSTEM_CALL_KINDS]; /* calls of each kind that were refused */
-    int refused_in_a_row;         /* sends of one datagram that were refused with an error that passes */
-    int expected_send_errors;     /* by the library's rules: see system_refused_send */
+    int refused_kind;              /* of the first one */
+    int refused_option;            /* of a setsockopt or an fcntl, that one's */
+    int counts[SYSTEM_CALL_KINDS]; /* calls of each kind that were refused */
+    int refused_in_a_row;          /* sends of one datagram that were refused with an error that passes */
+    int expected_send_errors;      /* by the library's rules: see system_refused_send */
     int expected_receive_errors;
     int owed_kind;   /* the call that has to follow a refused one, */
     int owed_handle; /* on this handle; -1: none has to */
+    int starts;      /* after so many steps of the story */
     int steps;       /* of the story, since the first call was refused */
+    int sick_steps;  /* after so many no more is refused; 0: for good */
+    int all_calls;   /* since the step began */
+    int woke;        /* what select returned: not 0 is before its time */
+    int datagrams;   /* received */
 } system_state;
 
-static void system_arm( int fail_at, int fail_for, int error, int only_io )
+#define SYSTEM_OPTION( level, option ) ( ( level ) << 16 | ( option ) )
+#define SYSTEM_BIT( kind ) ( 1u << SYSTEM_##kind )
+#define SYSTEM_ALL ( ( 1u << SYSTEM_CALL_KINDS ) - 1 )
+#define SYSTEM_SENDS ( SYSTEM_BIT( SENDTO ) | SYSTEM_BIT( SENDMMSG ) )
+#define SYSTEM_RECEIVES ( SYSTEM_BIT( RECVFROM ) | SYSTEM_BIT( RECVMSG ) | SYSTEM_BIT( RECVMMSG ) )
+
+static void system_arm( int fail_at, int fail_for, int error, unsigned int kinds )
 {
     memset( &system_state, 0, sizeof( system_state ) );
     system_state.armed = 1;
     system_state.fail_at = fail_at;
     system_state.fail_for = fail_for;
     system_state.error = error;
-    system_state.only_io = only_io;
+    system_state.kinds = kinds;
     system_state.owed_handle = -1;
+    system_state.sick_steps = 20;
 }
 
 /* The fault is gone; calls are counted on. */
 static void system_heal( void )
 {
-    system_state.fail_at = 0;
+    system_state.fail_at = system_state.every = 0;
 }
 
 static void system_disarm( void )
@@ -91,7 +105,8 @@ static void system_pay( int kind, int handle )
     int same = handle == system_state.owed_handle || system_state.error != EINTR;
     if ( system_state.owed_handle < 0 )
         return;
-    if ( kind != system_state.owed_kind || !same )
+    int receives = ( SYSTEM_RECEIVES & 1u << kind ) && ( SYSTEM_RECEIVES & 1u << system_state.owed_kind );
+    if ( ( kind != system_state.owed_kind && !receives ) || !same )
         watch_finding( "behind a refused %s came %s", system_names[system_state.owed_kind], system_names[kind] );
     system_state.owed_handle = -1;
 }
@@ -104,12 +119,16 @@ static void system_owe( int kind, int handle )
 
 static int system_fails( int n )
 {
+    if ( system_state.every )
+        return n % system_state.every == 0;
     return system_state.fail_at && n >= system_state.fail_at && n - system_state.fail_at < system_state.fail_for;
 }
 
 static int system_refuses( int kind, int handle, int option )
 {
-    if ( !system_state.armed || ( system_state.only_io && ( kind < SYSTEM_SENDTO || kind > SYSTEM_SELECT ) ) )
+    system_state.all_calls++;
+    if ( !system_state.armed || !( system_state.kinds & 1u << kind ) ||
+         ( system_state.option && system_state.option != option ) || system_state.starts )
         return 0;
     system_pay( kind, handle );
     if ( !system_fails( ++system_state.calls ) )
@@ -118,7 +137,7 @@ static int system_refuses( int kind, int handle, int option )
         system_state.refused_kind = kind;
         system_state.refused_option = option;
     }
-    system_state.kinds[kind]++;
+    system_state.counts[kind]++;
     errno = system_state.error;
     return 1;
 }
@@ -138,10 +157,10 @@ static void system_note_send( int refused, int handle )
 }
 
 /* Nothing there, and interrupted, are no errors. All others of threat 52 fill one entry each. */
-static void system_note_receive( int kind, int handle )
+static void system_note_receive( int handle )
 {
     if ( errno != EAGAIN )
-        system_owe( kind, handle );
+        system_owe( SYSTEM_RECVMSG, handle );
     system_state.expected_receive_errors += errno != EAGAIN && errno != EINTR;
 }
 
@@ -188,7 +207,7 @@ ssize_t runner_sendto( int handle, const void * data, size_t bytes, int flags, _
 
 int setsockopt( int handle, int level, int option, const void * value, socklen_t bytes )
 {
-    return system_refuses( SYSTEM_SETSOCKOPT, handle, option )
+    return system_refuses( SYSTEM_SETSOCKOPT, handle, SYSTEM_OPTION( level, option ) )
                ? -1
                : runner_setsockopt( handle, level, option, value, bytes );
 }
@@ -208,10 +227,12 @@ int sendmmsg( int handle, struct mmsghdr * headers, unsigned int count, int flag
 int recvmmsg( int handle, struct mmsghdr * headers, unsigned int count, int flags, struct timespec * timeout )
 {
     if ( system_refuses( SYSTEM_RECVMMSG, handle, 0 ) ) {
-        system_note_receive( SYSTEM_RECVMMSG, handle );
+        system_note_receive( handle );
         return -1;
     }
-    return runner_recvmmsg( handle, headers, count, flags, timeout );
+    int received = runner_recvmmsg( handle, headers, count, flags, timeout );
+    system_state.datagrams += received > 0 ? received : 0;
+    return received;
 }
 
 /* To read the error queue is part of what follows a refused receive. */
@@ -222,17 +243,21 @@ ssize_t recvmsg( int handle, struct msghdr * header, int flags )
         system_state.owed_handle = -1;
     refused = system_refuses( SYSTEM_RECVMSG, handle, 0 );
     if ( refused && !queue )
-        system_note_receive( SYSTEM_RECVMSG, handle );
+        system_note_receive( handle );
     if ( queue )
         system_state.owed_handle = owed;
-    return refused ? -1 : (ssize_t) syscall( SYS_recvmsg, handle, header, flags );
+    ssize_t received = refused ? -1 : (ssize_t) syscall( SYS_recvmsg, handle, header, flags );
+    system_state.datagrams += received >= 0 && !queue;
+    return received;
 }
 
 int select( int highest, fd_set * read, fd_set * write, fd_set * except, struct timeval * timeout )
 {
-    if ( system_refuses( SYSTEM_SELECT, -1, 0 ) )
-        return -1;
-    return (int) syscall( SYS_select, highest, read, write, except, timeout );
+    int ready = system_refuses( SYSTEM_SELECT, -1, 0 )
+                    ? -1
+                    : (int) syscall( SYS_select, highest, read, write, except, timeout );
+    system_state.woke = ready;
+    return ready;
 }
 
 /* The C library declares addresses as a union of pointers. */
@@ -265,7 +290,7 @@ ssize_t sendto( int handle, const void * data, size_t bytes, int flags, __CONST_
 ssize_t recvfrom( int handle, void * data, size_t bytes, int flags, __SOCKADDR_ARG from, socklen_t * length )
 {
     if ( system_refuses( SYSTEM_RECVFROM, handle, 0 ) ) {
-        system_note_receive( SYSTEM_RECVFROM, handle );
+        system_note_receive( handle );
         return -1;
     }
     return (ssize_t) syscall( SYS_recvfrom, handle, data, bytes, flags, from.__sockaddr__, length );

@@ -449,9 +449,9 @@ TEST( socket_errors_are_judged )
         { WSAENETUNREACH, NC_SOCKET_PASSING },
         { WSAEHOSTUNREACH, NC_SOCKET_PASSING },
         { WSAENETDOWN, NC_SOCKET_PASSING },
-        { WSAENOTSOCK, NC_SOCKET_BROKEN },
-        { WSAEINVAL, NC_SOCKET_BROKEN },
-        { WSANOTINITIALISED, NC_SOCKET_BROKEN },
+        { WSAENOTSOCK, NC_SOCKET_PASSING },
+        { WSAEINVAL, NC_SOCKET_PASSING },
+        { WSANOTINITIALISED, NC_SOCKET_PASSING },
 #else
         { EAGAIN, NC_SOCKET_TRY_LATER },
         { EWOULDBLOCK, NC_SOCKET_TRY_LATER },
@@ -465,8 +465,8 @@ TEST( socket_errors_are_judged )
         { EPERM, NC_SOCKET_PASSING },
         { ENOMEM, NC_SOCKET_PASSING },
         { ENETDOWN, NC_SOCKET_PASSING },
-        { EBADF, NC_SOCKET_BROKEN },
-        { ENOTSOCK, NC_SOCKET_BROKEN },
+        { EBADF, NC_SOCKET_PASSING },
+        { ENOTSOCK, NC_SOCKET_PASSING },
 #endif
     };
     size_t i;
@@ -482,7 +482,8 @@ TEST( socket_broken_handles )
     REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
     udp = (nc_socket_udp_t *) a.context;
     nc_socket_close_handle( udp->handles[0] );
-    CHECK_LT( a.receive( a.context, socket_ready( 8 ), 8 ), 0 );
+    CHECK_EQ( a.receive( a.context, socket_ready( 20 ), 20 ), (int) NC_SOCKET_FAILURES );
+    CHECK_EQ( socket_places[7].status, NETCODE_DATAGRAM_ERROR );
     CHECK_EQ( socket_send( &a, &to, "x", 1 ), 0 );
 #if defined( _WIN32 )
     CHECK_EQ( udp->last_send_error, WSAENOTSOCK );
@@ -859,7 +860,8 @@ TEST( socket_dual_with_one_broken_handle )
         CHECK_EQ( socket_send( &sender, &to, "x", 1 ), 1 );
         for ( i = 0; i < 2; i++ ) {
             int more = dual.receive( dual.context, socket_ready( 8 ), 8 );
-            filled += more > 0 ? more : 0;
+            for ( int n = 0; n < more; n++ )
+                filled += socket_places[n].status == NETCODE_DATAGRAM_OK;
         }
         CHECK_EQ( filled, 1 );
         udp->handles[which] = (nc_socket_handle_t) -1;
@@ -934,35 +936,30 @@ TEST( mutants_a_second_port_that_was_chosen )
     both.close( both.context );
 }
 
-TEST( corners_errors_of_a_broken_handle )
-{
-    CHECK_EQ( nc_socket_judge( EBADF ), NC_SOCKET_BROKEN );
-    CHECK_EQ( nc_socket_judge( ENOTSOCK ), NC_SOCKET_BROKEN );
-    CHECK_EQ( nc_socket_judge( EFAULT ), NC_SOCKET_BROKEN );
-    CHECK_EQ( nc_socket_judge( EINVAL ), NC_SOCKET_BROKEN );
-    CHECK_EQ( nc_socket_judge( ENOMEM ), NC_SOCKET_PASSING );
-}
-
 #if !defined( _WIN32 )
 
 /* Where select fails, or receiving does nothing but fail, a wait still waits: for a short time, and again. */
 TEST( socket_waits_that_the_system_refuses )
 {
-    static const int errors[] = { EBADF, EINVAL, ENOMEM, ENOSYS, EPERM, EACCES };
+    static const int errors[] = { EBADF, EINVAL, ENOMEM, ENOSYS, EPERM, EINTR };
     struct netcode_socket_t a;
     REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
+    struct netcode_address_t to = socket_where( &a, 0 );
     for ( int i = 0; i < 6; i++ ) {
         test_select_error = errors[i];
         a.wait( a.context, 0.1 );
         CHECK_NEAR( test_waited, test_notes_waits ? 0.001 : 0.1, 1e-9 );
     }
-    test_select_error = EINTR; /* a signal ends it, as it always did */
-    a.wait( a.context, 0.1 );
-    CHECK_NEAR( test_waited, 0.1, 1e-9 );
     test_select_error = 0;
-    ( (nc_socket_udp_t *) a.context )->fails = 1;
-    a.wait( a.context, 0.1 );
-    CHECK_NEAR( test_waited, 0.001, 1e-9 );
+    REQUIRE( socket_send( &a, &to, "x", 1 ) );
+    for ( int i = 0; i < 6; i++ ) { /* a datagram is there; it is not received after the second wait */
+        a.wait( a.context, 0.1 );
+        CHECK_NEAR( test_waited, i == 2 ? 0.001 : 0.1, 1e-9 );
+        if ( i != 1 )
+            CHECK_EQ( socket_receive( &a, 1 ), 1 );
+        if ( i != 1 )
+            REQUIRE( socket_send( &a, &to, "x", 1 ) );
+    }
     a.close( a.context );
 }
 
@@ -1213,14 +1210,14 @@ TEST( socket_system_calls_fail )
         socket_fault.error = rows[i].error;
         socket_send( &a, &to, "one", 3 );
         socket_send( &a, &to, "two", 3 );
-        socket_fault.receives = 2;
+        socket_fault.receives = 1;
         filled = b.receive( b.context, socket_ready( 8 ), 8 );
         if ( rows[i].error == EAGAIN ) {
             CHECK_EQ( filled, 0 );
             socket_fault.receives = 0;
             CHECK_EQ( socket_receive( &b, 2 ), 2 );
         } else {
-            CHECK_EQ( filled, 2 * rows[i].place + 2 );
+            CHECK_EQ( filled, rows[i].place + 2 );
             CHECK_EQ( socket_places[0].status, rows[i].place ? NETCODE_DATAGRAM_ERROR : NETCODE_DATAGRAM_OK );
             if ( rows[i].place )
                 CHECK_EQ( socket_places[0].error, rows[i].error );
@@ -1228,7 +1225,7 @@ TEST( socket_system_calls_fail )
         }
         socket_fault.receives = 1000000; /* for ever: the work stays bounded */
         filled = b.receive( b.context, socket_ready( 8 ), 8 );
-        CHECK_EQ( filled, 8 * rows[i].place );
+        CHECK_EQ( filled, rows[i].place );
         CHECK_GT( socket_fault.receives, 1000000 - 20 );
         socket_fault.receives = 0;
         socket_fault.sends = 1;
@@ -1248,8 +1245,9 @@ TEST( socket_system_calls_fail )
     b.close( b.context );
 }
 
-/*  A system that refuses to receive many datagrams at once, from the beginning or later: after the third error in a row the call
-    for one is used, for good, and the log has one line. An error that it reported before was a datagram's. */
+/*  A system that refuses to receive many datagrams at once, from the beginning or later: what is there is received by the call
+    for one. After the third error in a row that one is used for good, and the log has one line, unless the call has worked, and
+    the error can be a datagram's. */
 TEST( socket_recvmmsg_that_is_refused )
 {
     static const int errors[] = { ENOSYS, EPERM, EOPNOTSUPP, EINVAL, EACCES };
@@ -1266,14 +1264,14 @@ TEST( socket_recvmmsg_that_is_refused )
         socket_fault.receives = 1000000;
         for ( int k = 0; k < 20; k++ )
             CHECK_EQ( socket_send( &a, &to, "datagram", 8 ), 1 );
-        for ( int k = 0; k < 4 && filled < 20; k++ ) {
+        for ( int k = 0; k < 4; k++ ) {
             int more = b.receive( b.context, socket_ready( 32 ), 32 );
             for ( int n = 0; n < more; n++ )
                 filled += socket_places[n].status == NETCODE_DATAGRAM_OK && socket_places[n].bytes == 8;
         }
-        CHECK_EQ( filled, refuses ? 20 : 0 );
+        CHECK_EQ( filled, 20 );
         CHECK_EQ( udp->receiving.is_refused, refuses );
-        CHECK_EQ( socket_fault.receives < 1000000 - 3, !refuses );
+        CHECK_EQ( socket_fault.receives, 1000000 - ( refuses ? 3 : 4 ) );
         if ( refuses ) { /* as the call for many would say, too */
             static uint8_t large[NC_BUFFER_CAPACITY + 1];
             CHECK_EQ( socket_send( &a, &to, large, (int) sizeof( large ) ), 1 );
