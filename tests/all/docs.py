@@ -61,7 +61,7 @@ FIGURES = (
     ("random place below 2^48", "netcode.h", "Sequences start at a random place below 2^48"),
     ("mint` gives 45", "examples/token.c", "#define DEFAULT_EXPIRE_SECONDS 45 "),
     ("has it as row 26", "tests/attacks/rows.py", 'row(26, "ENV", "the unix clock steps back'),
-    ("prints 86 attacks and faults", "README.md", "`make attacks` prints the 86 attacks and faults"),
+    ("prints 92 attacks and faults", "README.md", "`make attacks` prints the 92 attacks and faults"),
 )
 
 FRAGMENT = """#define NETCODE_MESSAGES

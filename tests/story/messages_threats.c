@@ -301,6 +301,118 @@ TEST( threat_66_skips_can_not_be_foreseen )
     netcode_messages_destroy( m );
 }
 
+/* ---- 88: acks that are withheld ---- */
+
+enum { WITHHELD_MARK = 0x7b, WITHHELD_SMALL = 100, WITHHELD_DELAY = 3, WITHHELD_TICKS = 600, WITHHELD_PACKETS = 64 };
+
+/* A sender, and a peer that acknowledges each packet, or none that carries one of the first messages. */
+struct withheld_t {
+    struct netcode_messages_t * m;
+    int64_t number, newest; /* of the peer's packets, and of those that it acknowledges */
+    uint32_t bits;
+    int withholds, withheld;
+    double seconds; /* of processing acks */
+    struct {
+        int count;
+        int64_t numbers[WITHHELD_PACKETS];
+    } ticks[WITHHELD_DELAY]; /* what is on its way */
+};
+
+static int withheld_carries( const uint8_t * packet, int bytes )
+{
+    for ( int i = 0; i + 8 <= bytes; i++ )
+        if ( packet[i] == WITHHELD_MARK && memcmp( packet + i, packet + i + 1, 7 ) == 0 )
+            return 1;
+    return 0;
+}
+
+static void withheld_ack( struct withheld_t * it, int64_t number )
+{
+    struct craft_t craft;
+    int64_t ahead = number - it->newest;
+    it->bits = ahead > 32    ? 0
+               : ahead == 32 ? 0x80000000
+                             : it->bits << ahead | ( it->newest >= 0 ? 1u << ( ahead - 1 ) : 0 );
+    it->newest = number;
+    craft_begin( &craft, it->number++, number, it->bits );
+    craft_limit( &craft, it->m->credit_spent + 1000000, 262144 );
+    double before = threat_cpu_seconds();
+    CHECK_EQ( craft_give( &craft, it->m ), NETCODE_MESSAGES_DROP_NONE );
+    it->seconds += threat_cpu_seconds() - before;
+}
+
+static void withheld_tick( struct withheld_t * it, int tick )
+{
+    static uint8_t data[NETCODE_MAX_PACKET_SIZE], packet[NETCODE_MAX_PACKET_SIZE], small[40];
+    double now = tick / 60.0;
+    int at = tick % WITHHELD_DELAY, bytes;
+    netcode_messages_set_time( it->m, now );
+    for ( int i = 0; i < it->ticks[at].count; i++ )
+        withheld_ack( it, it->ticks[at].numbers[i] );
+    it->ticks[at].count = 0;
+    memset( small, WITHHELD_MARK, sizeof( small ) );
+    for ( int i = 0; i < WITHHELD_SMALL && tick == 1; i++ )
+        REQUIRE_EQ( netcode_messages_send( it->m, 0, NETCODE_MESSAGE_RELIABLE, small, sizeof( small ) ), NETCODE_OK );
+    while ( netcode_messages_send( it->m, 1, NETCODE_MESSAGE_RELIABLE, data, 1100 ) == NETCODE_OK )
+        ;
+    netcode_messages_update( it->m, now );
+    while ( ( bytes = netcode_messages_generate_packet( it->m, packet, (int) sizeof( packet ) ) ) > 0 ) {
+        int withhold = it->withholds && withheld_carries( packet, bytes );
+        it->withheld += withhold;
+        if ( !withhold && it->ticks[at].count < WITHHELD_PACKETS )
+            it->ticks[at].numbers[it->ticks[at].count++] = forger_number( (int64_t) it->m->next_number, packet );
+    }
+}
+
+/* The seconds that sealing 1,100 bytes takes here. */
+static double withheld_floor( void )
+{
+    static uint8_t data[1200], key[32] = { 1 };
+    uint8_t nonce[12] = { 0 };
+    double before = threat_cpu_seconds();
+    for ( int i = 0; i < 2000; i++ )
+        crypto_stream_chacha20_ietf_xor( data, data, 1100, nonce, key );
+    return ( threat_cpu_seconds() - before ) / 2000;
+}
+
+TEST( threat_88_acks_that_are_withheld )
+{
+#if defined( TEST_EMULATED )
+    SKIP( "an emulated processor's time says nothing" );
+#endif
+    static struct withheld_t both[2];
+    struct netcode_messages_config_t config;
+    netcode_default_messages_config( &config );
+    config.channels = 2;
+    memset( both, 0, sizeof( both ) );
+    for ( int i = 0; i < 2; i++ ) {
+        struct craft_t craft;
+        both[i].withholds = i;
+        both[i].newest = -1;
+        both[i].m = netcode_messages_create( &config, 0.0 );
+        REQUIRE( both[i].m != NULL );
+        craft_begin( &craft, both[i].number++, -1, 0 );
+        craft_limit( &craft, 1000000, 262144 );
+        CHECK_EQ( craft_give( &craft, both[i].m ), NETCODE_MESSAGES_DROP_NONE );
+    }
+    for ( int tick = 1; tick < WITHHELD_TICKS; tick++ )
+        for ( int i = 0; i < 2; i++ )
+            withheld_tick( &both[i], tick );
+    double floor_ = withheld_floor();
+    for ( int i = 0; i < 2; i++ ) {
+        double ratio = both[i].seconds / (double) both[i].number / floor_;
+        printf( "    measured: %d acks, %d packets without: an ack costs %.2f times what sealing 1,100 bytes does\n",
+                (int) both[i].number, both[i].withheld, ratio );
+        if ( ratio > 12.0 )
+            test_fail( __FILE__, __LINE__, "an ack costs %.2f times what sealing 1,100 bytes does; the limit is 12",
+                       ratio );
+    }
+    CHECK_GE( both[1].withheld, 50 );
+    CHECK_GE( both[1].number, 300 );
+    for ( int i = 0; i < 2; i++ )
+        netcode_messages_destroy( both[i].m );
+}
+
 /* ---- 69: what a former player said ---- */
 
 static const char former[] = "what a former player said, and was sent, is gone";
