@@ -4898,8 +4898,7 @@ typedef struct {
     int is_ready;                        /* a wait ended because of a datagram, and none was received since */
     nc_socket_call_t receiving, sending; /* recvmmsg and sendmmsg */
     int reports_errors;
-    struct netcode_address_t
-        peer; /* a client's: its family's handle is connected to it; NETCODE_ADDRESS_NONE: none is */
+    struct netcode_address_t peer; /* a client's: its family's handle is connected to it; or NETCODE_ADDRESS_NONE */
     int receive_buffer_bytes;
     int send_buffer_bytes;
     int last_send_error;
@@ -6507,6 +6506,13 @@ static int nc_endpoint_open_socket( nc_endpoint_t * base, nc_endpoint_setup_t * 
     }
 }
 
+static void nc_endpoint_log_create( const nc_log_t * log, const char * what, const char ** texts, const char * error )
+{
+    const char * second = texts[1] ? texts[1] : "";
+    NC_LOG( log, ERROR, "no %s at %s%s%s: %s", what, texts[0] ? texts[0] : "NULL", *second ? " and " : "", second,
+            error );
+}
+
 /* Closes the socket, wipes the first `written` bytes of the endpoint's block and frees it. */
 static void nc_endpoint_free( nc_endpoint_t * base, size_t written )
 {
@@ -7654,8 +7660,7 @@ static struct netcode_client_t * nc_client_create( const char ** texts, const st
     nc_client_error = nc_endpoint_errors[error].of_client;
 
     if ( !client )
-        NC_LOG( &setup.log, ERROR, "no client at %s: %s", texts[0] ? texts[0] : "NULL",
-                netcode_client_create_error_text( nc_client_error ) );
+        nc_endpoint_log_create( &setup.log, "client", texts, netcode_client_create_error_text( nc_client_error ) );
     return client;
 }
 
@@ -8232,8 +8237,7 @@ static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
 typedef struct {
     uint16_t update; /* which one */
     uint8_t count;
-    uint8_t
-        mark; /* of a handshake: which private key its token was sealed with; of a slot: it has flooded, not others */
+    uint8_t mark; /* a handshake's: which private key its token has; a slot's: its client has flooded */
 } nc_opened_t;
 
 /* A handshake in progress, identified by source address and token. Decision 3 */
@@ -10132,8 +10136,8 @@ static void nc_server_receive( struct netcode_server_t * server )
     const nc_inbox_t * inbox = &server->memory.inbox;
     nc_work_t * work = &server->work;
     int waits = nc_inbox_is_read( inbox );
-    int count = 1, is_failing = 0,
-        is_udp = server->base.is_udp; /* other sockets' runs must repeat exactly: no real time */
+    int is_udp = server->base.is_udp; /* other sockets' runs must repeat exactly: no real time */
+    int count = 0, is_failing = 0;
 
     while ( work->units > 0 || nc_server_has_time( work ) ) {
         uint32_t want = work->units > 0 ? (uint32_t) work->units : (uint32_t) NC_RECEIVE_BATCH;
@@ -10631,8 +10635,7 @@ static struct netcode_server_t * nc_server_create( const char ** texts, const st
     if ( nc_server_error == NETCODE_SERVER_CREATE_ERROR_NONE )
         nc_server_error = nc_server_make( &server, &setup, config, time );
     if ( !server )
-        NC_LOG( &setup.log, ERROR, "no server at %s: %s", texts[0] ? texts[0] : "NULL",
-                netcode_server_create_error_text( nc_server_error ) );
+        nc_endpoint_log_create( &setup.log, "server", texts, netcode_server_create_error_text( nc_server_error ) );
     return server;
 }
 

@@ -176,6 +176,11 @@ TEST( mutants_wait_ends_when_something_is_due )
     clocks_waited = -1.0;
     netcode_server_wait( w->servers[0], 5.0 );
     CHECK_NEAR( clocks_waited, -1.0, 0.0 );
+    netcode_client_disconnect( w->clients[0] );
+    netcode_client_connect_loopback( w->clients[0], 0, 1 );
+    w->clients[0]->base.clock.now += 0.2;
+    netcode_client_wait( w->clients[0], 5.0 ); /* it sends nothing, so nothing is ever due */
+    CHECK_NEAR( clocks_waited, 5.0, 0.0 );
 }
 
 #endif

@@ -307,7 +307,7 @@ TEST( lossy_connect_from_many_seeds )
     }
 }
 
-/* A client of a link-local address reaches servers of its own link: tokens do not say which interface that is. */
+/* A client of a link-local address connects to servers of its own link: tokens do not say which interface that is. */
 TEST( corners_link_local )
 {
     static const char * const clients[] = { "[fe80::1%7]:5000", "[2001:db8::1]:5000" };
@@ -328,6 +328,21 @@ TEST( corners_link_local )
         netcode_client_connect( client, token );
         netcode_client_update( client, w->time );
         CHECK_EQ( netcode_client_server_address( client )->data.ipv6[1], i == 0 ? 7 : 0 );
+        if ( i == 0 ) {
+            struct netcode_server_config_t there = w->server_config;
+            there.network_simulator = w->net;
+            there.callback_context = &w->server_parties[0];
+            struct netcode_server_t * server = netcode_server_create( "[fe80::2%7]:4000", &there, w->time );
+            REQUIRE( server != NULL );
+            netcode_server_start( server, 1 );
+            for ( int k = 0; k < 30; k++ ) {
+                world_step( w );
+                netcode_server_update( server, w->time );
+                netcode_client_update( client, w->time );
+            }
+            CHECK_EQ( netcode_client_state( client ), NETCODE_CLIENT_STATE_CONNECTED );
+            netcode_server_destroy( server );
+        }
         netcode_client_destroy( client );
     }
 }

@@ -295,6 +295,7 @@ TEST( defence_6_a_client_waits_for_what_it_has_not_read )
             CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
     }
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT );
+    CHECK_EQ( client_stats( w, 0 ).rebinds, 0 ); /* nor did it take another socket, and lose what waits in this one */
 }
 
 /* ---- 40 and 41: floods of one connected client ---- */

@@ -247,10 +247,14 @@ TEST( corners_a_loopback_client_is_not_replaced )
     w->server_config.replace_existing_clients = 1;
     world_add_server( w, 2 );
     netcode_server_connect_loopback_client( w->servers[0], 0, 5, NULL );
-    puppet_make( &p, w, 0, 5, "10.2.0.1:6000" );
-    CHECK( !puppet_connect( &p ) );
-    CHECK_EQ( netcode_server_client_loopback( w->servers[0], 0 ), 1 );
-    CHECK_GE( server_drops( w, 0, NETCODE_DROP_CLIENT_ID_CONNECTED ), 1 );
+    for ( int i = 0; i < 2; i++ ) {
+        puppet_make( &p, w, 0, 5, "10.2.0.1:6000" );
+        if ( i )
+            puppet_expires( &p, UINT64_MAX );
+        CHECK( !puppet_connect( &p ) );
+        CHECK_EQ( netcode_server_client_loopback( w->servers[0], 0 ), 1 );
+        CHECK_GE( server_drops( w, 0, NETCODE_DROP_CLIENT_ID_CONNECTED ), 1 + i );
+    }
 }
 
 /* Without a callback a loopback client is there all the same; what is sent to it or by it goes nowhere, said once. */

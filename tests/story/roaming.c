@@ -356,8 +356,8 @@ TEST( roaming_a_client_that_is_not_heard )
         int cut;
         int rebinds;
         int requested; /* rebinds that the application asks for, while it is heard: they delay nothing */
-    } rows[] = { { 0.0f, 0, 1, 1, 0 },   { 100.0f, 0, 1, 1, 0 }, { 0.0f, 1, 1, 0, 0 },
-                 { 300.0f, 0, 1, 0, 0 }, { 0.0f, 0, 0, 0, 0 },   { 0.0f, 0, 1, 1, 9 } };
+    } rows[] = { { 0.0f, 0, 1, 1, 0 }, { 100.0f, 0, 1, 1, 0 }, { 0.0f, 1, 1, 0, 0 }, { 300.0f, 0, 1, 0, 0 },
+                 { 0.0f, 0, 0, 0, 0 }, { 0.0f, 0, 1, 1, 9 },   { 0.0f, 1, 1, 0, 9 } };
     size_t i;
     int step;
     for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {

@@ -112,6 +112,40 @@ TEST( mutants_a_takeover_that_comes_too_late )
     CHECK_EQ( netcode_server_client_loopback( w->servers[0], 1 ), 1 );
 }
 
+static struct puppet_t * let_in_there;
+
+static void let_in_from_the_same_address( struct world_party_t * party, int slot, int connected )
+{
+    uint8_t datagram[DATAGRAM_BYTES];
+    struct puppet_t * other = let_in_there;
+    if ( connected || slot != 0 || !other )
+        return;
+    let_in_there = NULL;
+    int bytes = wire_seal( datagram, NETCODE_PACKET_RESPONSE, other->sequence++, 0, other->r.to_server_key,
+                           other->challenge, 308 );
+    netcode_server_process_packet( party->world->servers[party->index], &other->address, datagram, bytes );
+}
+
+/* Decision 10: while the old session ends, another player connects from the newer one's address. */
+TEST( mutants_a_takeover_whose_address_is_taken )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t old, newer, other;
+    w->server_config.replace_existing_clients = 1;
+    world_add_server( w, 3 );
+    REQUIRE( puppet_join( &old, w, 0, 5, "10.2.0.1:6000" ) );
+    puppet_make( &other, w, 0, 6, "10.2.0.2:6000" );
+    REQUIRE( puppet_challenged( &other ) );
+    let_in_there = &other;
+    w->server_parties[0].on_change = let_in_from_the_same_address;
+    puppet_make( &newer, w, 0, 5, "10.2.0.2:6000" );
+    puppet_expires( &newer, newer.r.expire + 100 );
+    CHECK( !puppet_connect( &newer ) );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_ADDRESS_CONNECTED ) > 0, 1 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
+    CHECK_GE( world_slot( w, 0, 6 ), 0 );
+}
+
 #endif
 
 TEST( defence_10_the_same_slot_is_taken_over )

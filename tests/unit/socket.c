@@ -787,7 +787,8 @@ static int socket_lacking[NETCODE_LOG_LEVEL_DEBUG + 1]; /* lines about it at eac
 static void socket_note_lack( void * context, int level, const char * text )
 {
     (void) context;
-    socket_lacking[level] += strstr( text, "no socket at the IPv" ) != NULL;
+    socket_lacking[level] +=
+        strstr( text, test_lacks_family == AF_INET6 ? "no socket at the IPv6" : "no socket at the IPv4" ) != NULL;
 }
 
 /*  A system without IPv6, or without IPv4: there are no such sockets, or none of their addresses. With an address of each family, in
@@ -1053,23 +1054,43 @@ TEST( socket_rebinds_both_families )
     b.close( b.context );
 }
 
-TEST( corners_ipv6_port_taken )
+static char socket_lines[2][NC_LOG_BYTES]; /* about a socket, and about what has none */
+
+static void socket_note_line( void * context, int level, const char * text )
 {
-    struct netcode_server_config_t config;
-    struct netcode_server_t *first, *second;
-    struct netcode_address_t address;
-    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    netcode_default_server_config( &config );
-    config.bind_address = "[::1]:0";
-    first = netcode_server_create( "[::1]:0", &config, 0.0 );
-    if ( !first )
-        SKIP( "no ::1" );
-    address = address_of( "[::1]:1" );
-    address.port = netcode_server_get_port( first );
-    second = netcode_server_create( netcode_address_to_string( &address, text ), &config, 0.0 );
-    CHECK( second == NULL );
-    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED );
-    netcode_server_destroy( first );
+    (void) context;
+    if ( level == NETCODE_LOG_LEVEL_ERROR )
+        snprintf( socket_lines[strncmp( text, "no socket", 9 ) != 0], NC_LOG_BYTES, "%s", text );
+}
+
+/* An address that is taken, alone or the second of two, of either family: the error and the log name that one. */
+TEST( socket_an_address_that_is_taken )
+{
+    for ( int i = 0; i < 4; i++ ) {
+        static const char * free_ports[] = { "127.0.0.1:0", "[::1]:0" };
+        const int six = i & 1, dual = i >> 1;
+        struct netcode_server_config_t config;
+        struct netcode_server_t *first, *second;
+        struct netcode_address_t address = address_of( free_ports[six] );
+        char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+        netcode_default_server_config( &config );
+        config.bind_address = free_ports[six];
+        first = netcode_server_create( free_ports[six], &config, 0.0 );
+        if ( !first )
+            SKIP( "no ::1" );
+        address.port = netcode_server_get_port( first );
+        netcode_address_to_string( &address, text );
+        config.log_callback = socket_note_line;
+        config.bind_address = dual ? free_ports[!six] : text;
+        config.bind_address2 = dual ? text : NULL;
+        netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+        second = dual ? netcode_server_create_dual( free_ports[!six], text, &config, 0.0 )
+                      : netcode_server_create( text, &config, 0.0 );
+        CHECK( second == NULL );
+        CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED + six );
+        CHECK( strstr( socket_lines[0], text ) != NULL && strstr( socket_lines[1], text ) != NULL );
+        netcode_server_destroy( first );
+    }
 }
 
 #if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )

@@ -404,6 +404,23 @@ TEST( token_failed_open_keeps_the_sealed_part )
 }
 
 /* IPv4-mapped addresses in a token are IPv4. */
+/* The interface of a link-local address is this machine's own: it is neither written nor read. */
+TEST( token_link_local_addresses )
+{
+    uint8_t wire[19];
+    nc_writer_t writer = nc_writer_make( wire, sizeof( wire ) );
+    nc_reader_t reader = nc_reader_make( wire, sizeof( wire ) );
+    struct netcode_address_t address;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    REQUIRE_EQ( netcode_parse_address( "[fe80::1%7]:5", &address ), NETCODE_OK );
+    nc_token_write_address( &writer, &address );
+    CHECK_EQ( wire[3], 0 );
+    wire[3] = 7; /* the second word's lower byte */
+    nc_token_read_address( &reader, &address );
+    CHECK( !reader.failed );
+    CHECK_STR( netcode_address_to_string( &address, text ), "[fe80::1]:5" );
+}
+
 TEST( token_mapped_addresses )
 {
     uint8_t wire[19];
