@@ -661,7 +661,7 @@
      7 packet     Which packet types exist, in which direction are they sent, and how are they sealed?
      8 containers Which containers make finding, timing and removing an entry cost the same for one client as for
                   ten thousand?
-     9 mail       Where do packets wait: received payloads and events for the application, and datagrams for the
+     9 queues     Where do packets wait: received payloads and events for the application, and datagrams for the
                   network?
     10 socket     How are datagrams received and sent, over any kind of network?
     11 simulator  How is a bad network simulated, with the same result every time?
@@ -1246,7 +1246,7 @@ struct netcode_server_stats_t {
     uint64_t moves;           /* clients' addresses that changed */
     uint64_t path_candidates; /* addresses from which a connected client's packet came, and that were probed */
     uint64_t trials; /* packets from elsewhere that were opened, with the key of a client that may have sent them */
-    uint64_t trials_refused; /* those that were not, because the client's ration or the update's was used up */
+    uint64_t trials_refused; /* those that were not, because the client's rate limit or the update's was reached */
 };
 
 /* Counts of the client that is connected in one slot, since it connected. All zero if there is none. */
@@ -2348,19 +2348,19 @@ static void nc_clock_advance( nc_clock_t * clock, double time )
     the others are counted. */
 typedef struct {
     double next; /* when the next line may be written */
-    uint64_t held;
-} nc_ration_t;
+    uint64_t suppressed;
+} nc_log_limit_t;
 
-/* May this line be written? If so, `held` receives how many were not since the last one. */
-static int nc_ration_allows( nc_ration_t * ration, double now, uint64_t * held )
+/* May this line be written? If so, `suppressed` receives how many were not since the last one. */
+static int nc_log_allows( nc_log_limit_t * limit, double now, uint64_t * suppressed )
 {
-    if ( now < ration->next ) {
-        ration->held++;
+    if ( now < limit->next ) {
+        limit->suppressed++;
         return 0;
     }
-    *held = ration->held;
-    ration->held = 0;
-    ration->next = now + 1.0;
+    *suppressed = limit->suppressed;
+    limit->suppressed = 0;
+    limit->next = now + 1.0;
     return 1;
 }
 
@@ -4065,7 +4065,7 @@ static double nc_wheel_seconds_left( const nc_wheel_t * wheel, double now )
 }
 
 /* ================================================================================================================
-    ROOM 9: MAIL
+    ROOM 9: QUEUES
     Where do packets wait: received payloads and events for the application, and datagrams for the network?
     Uses: platform, address, packet, containers.
     Invariant: nothing here allocates; each client has a share of the buffers that others can not use.
@@ -4552,7 +4552,7 @@ static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct net
     Sending Connection Request */
 #define NC_SEND_INTERVAL 0.0995
 
-/* ---- arrival: one received datagram while a client or a server processes it ---- */
+/* ---- received packet: a datagram while a client or a server processes it ---- */
 
 typedef struct {
     struct netcode_address_t * from; /* in canonical form */
@@ -4569,29 +4569,23 @@ typedef struct {
         nc_packet_t packet;
         nc_request_t request;
     } as;
-} nc_arrival_t;
+} nc_received_t;
 
-/*  The size of one datagram of a received batch. Converts its address to canonical form in place; an IPv4 address has
-    it already, except for unused bytes. */
-static int nc_arrival_measure( struct netcode_datagram_t * datagram )
+/* Converts the address to canonical form in place; an IPv4 address has it already, except for unused bytes. */
+static void nc_received_init( nc_received_t * received, struct netcode_datagram_t * datagram, uint32_t buffer )
 {
     if ( datagram->address.type != NETCODE_ADDRESS_IPV4 )
         datagram->address = nc_address_canonical( &datagram->address );
-    return datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes;
-}
-
-static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t * datagram, int bytes, uint32_t buffer )
-{
-    arrival->from = &datagram->address;
-    arrival->data = datagram->data;
-    arrival->bytes = bytes;
-    arrival->buffer = buffer;
-    arrival->kept = 0;
-    arrival->cost = 0;
+    received->from = &datagram->address;
+    received->data = datagram->data;
+    received->bytes = datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes;
+    received->buffer = buffer;
+    received->kept = 0;
+    received->cost = 0;
 }
 
 /* Prepares an entry of a batch to receive into a buffer of the pool. Entries stay prepared between updates. */
-static void nc_arrival_prepare( struct netcode_datagram_t * datagram, nc_pool_t * pool, uint32_t buffer )
+static void nc_received_prepare( struct netcode_datagram_t * datagram, nc_pool_t * pool, uint32_t buffer )
 {
     memset( datagram, 0, sizeof( *datagram ) );
     datagram->data = nc_pool_datagram( pool, buffer );
@@ -4599,7 +4593,7 @@ static void nc_arrival_prepare( struct netcode_datagram_t * datagram, nc_pool_t 
 }
 
 /* Prepares it again after its datagram was handled. */
-static void nc_arrival_reset( struct netcode_datagram_t * datagram )
+static void nc_received_reset( struct netcode_datagram_t * datagram )
 {
     datagram->address.type = NETCODE_ADDRESS_NONE;
     datagram->capacity = NC_BUFFER_CAPACITY; /* the application's own socket may have written there */
@@ -4607,7 +4601,7 @@ static void nc_arrival_reset( struct netcode_datagram_t * datagram )
 }
 
 /* The checks of a datagram that need none of its bytes. Returns a drop reason. */
-static int nc_arrival_screen( int bytes, const struct netcode_address_t * from )
+static int nc_received_screen( int bytes, const struct netcode_address_t * from )
 {
     if ( (uint32_t) bytes - 1 >= NC_MAX_DATAGRAM_BYTES )
         return bytes == 0 ? NETCODE_DROP_EMPTY_DATAGRAM : NETCODE_DROP_OVERSIZED_DATAGRAM;
@@ -4617,21 +4611,21 @@ static int nc_arrival_screen( int bytes, const struct netcode_address_t * from )
 /*  Queues an opened payload: the buffer that it is in, or a copy if the caller passed it in. After a header of unusual
     length it is moved to its aligned position. Returns a drop reason. Inlined, so that `what` is written directly to
     its destination: a copy would have to wait for it. */
-static NC_INLINE int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbox, nc_buffer_t what )
+static NC_INLINE int nc_received_queue( nc_received_t * received, nc_inbox_t * inbox, nc_buffer_t what )
 {
-    const uint8_t * body = arrival->data + arrival->as.packet.header_bytes;
-    if ( arrival->buffer == NC_NONE )
+    const uint8_t * body = received->data + received->as.packet.header_bytes;
+    if ( received->buffer == NC_NONE )
         return nc_inbox_copy( inbox, what, body );
     int reason = nc_inbox_check_capacity( inbox, what.client_index );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
 
-    if ( arrival->as.packet.header_bytes != NC_USUAL_HEADER_BYTES )
-        memmove( nc_pool_data( inbox->pool, arrival->buffer ), body, what.bytes );
-    *nc_pool_buffer( inbox->pool, arrival->buffer ) = what;
-    nc_inbox_insert( inbox, arrival->buffer );
-    arrival->kept = 1;
-    arrival->buffer = nc_pool_take( inbox->pool ); /* a callback may take the last one before the datagram is done */
+    if ( received->as.packet.header_bytes != NC_USUAL_HEADER_BYTES )
+        memmove( nc_pool_data( inbox->pool, received->buffer ), body, what.bytes );
+    *nc_pool_buffer( inbox->pool, received->buffer ) = what;
+    nc_inbox_insert( inbox, received->buffer );
+    received->kept = 1;
+    received->buffer = nc_pool_take( inbox->pool ); /* a callback may take the last one before the datagram is done */
     return NETCODE_DROP_NONE;
 }
 
@@ -6318,7 +6312,7 @@ NETCODE_API int netcode_network_simulator_move( struct netcode_network_simulator
     ROOM 12: ENDPOINT
     What do client and server share: creation, the choice of the network, receiving, the calls in progress, and what
     they measure of each other's packets?
-    Uses: platform, bytes, crypto, address, replay, containers, mail, socket, simulator.
+    Uses: platform, bytes, crypto, address, replay, containers, queues, socket, simulator.
     Invariant: a callback may make any call; a call that would free what the calls in progress use takes effect when
     the outermost of them returns.
    ================================================================================================================ */
@@ -6387,8 +6381,8 @@ typedef struct {
     int updating;                         /* one of them is an update */
     int destroy_deferred;                 /* a callback has called destroy: the outermost call does it */
     int loopback_reported;                /* the missing callback for loopback payloads was logged */
-    nc_ration_t refusals;                 /* limits the log lines about refused calls, */
-    nc_ration_t failures;                 /* and those about receiving that fails */
+    nc_log_limit_t refusals;              /* limits the log lines about refused calls, */
+    nc_log_limit_t failures;              /* and those about receiving that fails */
     uint8_t probe_key[NC_HASH_KEY_BYTES]; /* marks this endpoint's own probes */
 } nc_endpoint_t;
 
@@ -6529,7 +6523,7 @@ static void nc_endpoint_fill_batch( nc_endpoint_t * base, nc_pool_t * pool )
 {
     for ( int i = 0; i < base->batch_count; i++ ) {
         base->batch[i] = nc_pool_take( pool );
-        nc_arrival_prepare( &base->datagrams[i], pool, base->batch[i] );
+        nc_received_prepare( &base->datagrams[i], pool, base->batch[i] );
     }
 }
 
@@ -6551,10 +6545,10 @@ static int nc_endpoint_receive( nc_endpoint_t * base, int wanted, int * is_faili
 /* After the last batch of an update, which had errors alone. */
 static void nc_endpoint_log_failure( nc_endpoint_t * base, int is_failing )
 {
-    uint64_t held;
-    if ( is_failing && nc_ration_allows( &base->failures, base->clock.now, &held ) )
+    uint64_t suppressed;
+    if ( is_failing && nc_log_allows( &base->failures, base->clock.now, &suppressed ) )
         NC_LOG( &base->log, INFO, "receiving fails: the last system error is %d (%llu lines before)",
-                base->counters.last_socket_error, (unsigned long long) held );
+                base->counters.last_socket_error, (unsigned long long) suppressed );
 }
 
 static void nc_endpoint_count_error( nc_endpoint_t * base, int error )
@@ -6570,15 +6564,15 @@ NC_LIKE_PRINTF static NC_COLD void nc_endpoint_refuse( nc_endpoint_t * base, con
                                                        ... )
 {
     char text[NC_LOG_BYTES];
-    uint64_t held;
+    uint64_t suppressed;
     va_list arguments;
-    if ( !NC_LOG_ON( NETCODE_LOG_LEVEL_ERROR ) || !nc_ration_allows( &base->refusals, base->clock.now, &held ) )
+    if ( !NC_LOG_ON( NETCODE_LOG_LEVEL_ERROR ) || !nc_log_allows( &base->refusals, base->clock.now, &suppressed ) )
         return;
     va_start( arguments, format );
     vsnprintf( text, sizeof( text ), format, arguments );
     va_end( arguments );
     nc_log_write( &base->log, NETCODE_LOG_LEVEL_ERROR, "%s failed: requires %s (%llu refusals before)", function, text,
-                  (unsigned long long) held );
+                  (unsigned long long) suppressed );
 }
 
 /*  NC_CHECK for calls of an object: the object's log reports what it refuses, and the object may be gone then. */
@@ -6632,15 +6626,15 @@ static int nc_endpoint_free_packet( nc_pool_t * pool, const void * packet )
     return 1;
 }
 
-/*  ---- rations: `burst` at once, then one each `milliseconds`. The time until which a ration is used up is all it
-    stores ---- */
+/*  ---- rate limits: `burst` at once, then one each `milliseconds`. The time until which it is used up is all that is
+    stored ---- */
 
-static int nc_endpoint_spend( const nc_endpoint_t * base, double * ration, int burst, int milliseconds )
+static int nc_endpoint_spend( const nc_endpoint_t * base, double * used_until, int burst, int milliseconds )
 {
     double now = base->clock.now, seconds = nc_seconds( milliseconds );
-    if ( *ration - now > ( (double) burst - 0.999 ) * seconds )
+    if ( *used_until - now > ( (double) burst - 0.999 ) * seconds )
         return 0;
-    *ration = ( *ration > now ? *ration : now ) + seconds;
+    *used_until = ( *used_until > now ? *used_until : now ) + seconds;
     return 1;
 }
 
@@ -6655,7 +6649,7 @@ static const uint64_t nc_probe_bit = (uint64_t) 1 << 63;
 typedef struct {
     uint64_t values[2]; /* the last two, the latest first; 0: none, or it came back */
     double times[2];
-    double answers; /* a ration: probes of the other side that are answered */
+    double answers; /* a rate limit: of the other side's probes that are answered */
     float round_trip;
     float lowest;
     float variation;
@@ -6679,7 +6673,7 @@ static int nc_probe_is_own( const nc_endpoint_t * base, uint64_t value )
     return ( value & 0xffff ) == nc_probe_mark( base, value );
 }
 
-/* The first probe is due at once. The ration of answers goes on. */
+/* The first probe is due at once. Keeps the reply rate limiter's state. */
 static void nc_probe_init( nc_probe_t * probe, double now )
 {
     double answers = probe->answers;
@@ -6761,7 +6755,7 @@ static int nc_probe_end( nc_probe_t * probe, uint64_t value, double now )
 /* ================================================================================================================
     ROOM 13: CLIENT
     How does a client connect to one of the token's servers, and stay connected?
-    Uses: platform, bytes, crypto, address, token, replay, packet, containers, mail, socket, endpoint.
+    Uses: platform, bytes, crypto, address, token, replay, packet, containers, queues, socket, endpoint.
     Invariant: only nc_client_enter changes the state; the sequence never goes back; keys exist only while connecting
     or connected. nc_client_check asserts as much of this as it can.
     Standard: Client State Machine
@@ -7151,11 +7145,12 @@ static void nc_client_on_keep_alive( struct netcode_client_t * client, const nc_
                 (unsigned long) client_index, (unsigned long) max_clients );
 }
 
-static int nc_client_on_payload( struct netcode_client_t * client, const nc_packet_t * packet, nc_arrival_t * arrival )
+static int nc_client_on_payload( struct netcode_client_t * client, const nc_packet_t * packet,
+                                 nc_received_t * received )
 {
     nc_buffer_t what = { client->session, 0, packet->sequence, 0, (uint32_t) packet->body_bytes };
     client->silence_time = client->base.clock.now;
-    return nc_arrival_queue( arrival, &client->inbox, what );
+    return nc_received_queue( received, &client->inbox, what );
 }
 
 /*  Is this a denial or a challenge that was handled before? All servers of a token have one key, so that what one of
@@ -7173,22 +7168,22 @@ static int nc_client_is_replayed( const struct netcode_client_t * client, const 
 }
 
 /* Opens one packet of a server and handles it. Returns a drop reason. */
-static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arrival, int server )
+static int nc_client_read( struct netcode_client_t * client, nc_received_t * received, int server )
 {
-    nc_packet_t * packet = &arrival->as.packet;
-    int reason = nc_packet_parse( packet, arrival->data, arrival->bytes, NC_TO_CLIENT );
+    nc_packet_t * packet = &received->as.packet;
+    int reason = nc_packet_parse( packet, received->data, received->bytes, NC_TO_CLIENT );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     if ( !nc_client_expects( client, packet->type, server ) )
         return NETCODE_DROP_WRONG_STATE;
 
-    uint8_t * body = arrival->data + packet->header_bytes;
+    uint8_t * body = received->data + packet->header_bytes;
     nc_packet_context_t context = { client->token.route.server_to_client_key, client->token.protocol_id };
-    arrival->cost += NC_COST_OPEN;
+    received->cost += NC_COST_OPEN;
 
     if ( client->state == NC_STATE( CONNECTED ) )
-        reason = nc_packet_accept( packet, arrival->data, &context, &client->replay );
-    else if ( !nc_packet_open( packet, arrival->data, body, &context ) )
+        reason = nc_packet_accept( packet, received->data, &context, &client->replay );
+    else if ( !nc_packet_open( packet, received->data, body, &context ) )
         reason = NETCODE_DROP_AUTHENTICATION_FAILED;
     else if ( nc_client_is_replayed( client, packet, body ) )
         reason = NETCODE_DROP_REPLAYED;
@@ -7211,14 +7206,14 @@ static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arri
         nc_client_step( client, NC_ON_CHALLENGE );
         return NETCODE_DROP_NONE;
     case NETCODE_PACKET_KEEP_ALIVE: nc_client_on_keep_alive( client, packet, body ); return NETCODE_DROP_NONE;
-    case NETCODE_PACKET_PAYLOAD: return nc_client_on_payload( client, packet, arrival );
+    case NETCODE_PACKET_PAYLOAD: return nc_client_on_payload( client, packet, received );
     default: client->disconnected = 1; return NETCODE_DROP_NONE;
     }
 }
 
-static int nc_client_screen( const struct netcode_client_t * client, const nc_arrival_t * arrival, int server )
+static int nc_client_screen( const struct netcode_client_t * client, const nc_received_t * received, int server )
 {
-    int reason = nc_arrival_screen( arrival->bytes, arrival->from );
+    int reason = nc_received_screen( received->bytes, received->from );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     if ( client->state <= 0 || client->loopback )
@@ -7226,15 +7221,15 @@ static int nc_client_screen( const struct netcode_client_t * client, const nc_ar
     return server >= 0 ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_SERVER;
 }
 
-static void nc_client_process( struct netcode_client_t * client, nc_arrival_t * arrival )
+static void nc_client_process( struct netcode_client_t * client, nc_received_t * received )
 {
     client->base.counters.datagrams_received++;
-    client->base.counters.bytes_received += (uint64_t) arrival->bytes;
+    client->base.counters.bytes_received += (uint64_t) received->bytes;
 
-    int server = nc_client_sender( client, arrival->from );
-    int reason = nc_client_screen( client, arrival, server );
+    int server = nc_client_sender( client, received->from );
+    int reason = nc_client_screen( client, received, server );
     if ( reason == NETCODE_DROP_NONE ) {
-        reason = nc_client_read( client, arrival, server );
+        reason = nc_client_read( client, received, server );
         /* The report counts the server's packets that could not be read, but no duplicates or late ones. */
         if ( reason != NETCODE_DROP_NONE && reason != NETCODE_DROP_WRONG_STATE && reason != NETCODE_DROP_REPLAYED &&
              reason != NETCODE_DROP_QUEUE_FULL && reason != NETCODE_DROP_POOL_EMPTY ) {
@@ -7243,7 +7238,7 @@ static void nc_client_process( struct netcode_client_t * client, nc_arrival_t * 
         }
     }
     if ( reason != NETCODE_DROP_NONE )
-        nc_client_drop( client, reason, arrival->from, arrival->bytes );
+        nc_client_drop( client, reason, received->from, received->bytes );
 }
 
 /*  The socket reported an error, perhaps an ICMP "unreachable". It can be forged, so it only reaches statistics and the
@@ -7263,17 +7258,17 @@ static void nc_client_on_socket_error( struct netcode_client_t * client, const s
 static int nc_client_handle_datagram( struct netcode_client_t * client, struct netcode_datagram_t * datagram,
                                       uint32_t * buffer )
 {
-    nc_arrival_t arrival;
-    nc_arrival_init( &arrival, datagram, nc_arrival_measure( datagram ), *buffer );
+    nc_received_t received;
+    nc_received_init( &received, datagram, *buffer );
     if ( datagram->status == NETCODE_DATAGRAM_ERROR )
         nc_client_on_socket_error( client, datagram );
     else
-        nc_client_process( client, &arrival );
+        nc_client_process( client, &received );
 
-    if ( arrival.kept )
-        *buffer = arrival.buffer;
-    nc_arrival_prepare( datagram, client->inbox.pool, *buffer );
-    return NC_COST_CHEAP + arrival.cost;
+    if ( received.kept )
+        *buffer = received.buffer;
+    nc_received_prepare( datagram, client->inbox.pool, *buffer );
+    return NC_COST_CHEAP + received.cost;
 }
 
 static void nc_client_receive( struct netcode_client_t * client )
@@ -7822,10 +7817,10 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
 {
     NC_REQUIRE( client, from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
     struct netcode_datagram_t datagram = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
-    nc_arrival_t arrival;
-    nc_arrival_init( &arrival, &datagram, nc_arrival_measure( &datagram ), NC_NONE );
+    nc_received_t received;
+    nc_received_init( &received, &datagram, NC_NONE );
     nc_client_begin_call( client );
-    nc_client_process( client, &arrival );
+    nc_client_process( client, &received );
     nc_client_end_call( client );
 }
 
@@ -8024,7 +8019,7 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
 /* ================================================================================================================
     ROOM 14: HANDSHAKE
     Which clients are accepted? Those with a valid, unused token that receive packets at their source address.
-    Uses: platform, bytes, crypto, address, token, packet, containers, mail, endpoint.
+    Uses: platform, bytes, crypto, address, token, packet, containers, queues, endpoint.
     Invariant: a token connects once; what is stored for clients without a slot is limited and expires. This room knows
     no slots: the server has them, and calls it.
     Standard: Processing Connection Requests; Processing Connection Response Packets
@@ -8250,8 +8245,8 @@ typedef struct {
     uint64_t created;         /* counts up from 1: the smaller is the older */
     double answer_time;       /* of the last request that got a reply, or NETCODE_ADMIT_LATER */
     uint32_t create_time;     /* in milliseconds, as the next two: see nc_handshake_milliseconds */
-    uint32_t reply_ration;    /* the ration of replies to its requests, and of denials, is used up to this time */
-    uint32_t admit_ration;    /* the ration of calls of admit_callback: copies of its request do not use it */
+    uint32_t reply_limit;     /* replies to its requests, and denials, have used up their rate limit until then */
+    uint32_t admit_limit;     /* calls of admit_callback, the same: copies of its request do not count */
     nc_opened_t opened;       /* of its packets */
     uint8_t tag[NC_TOKEN_TAG_BYTES];
     uint8_t client_to_server_key[NETCODE_KEY_BYTES];
@@ -8290,7 +8285,7 @@ typedef struct {
     uint64_t challenge_sequence; /* the next challenge's is this or up to 2^32 - 1 more: see nc_handshake_challenge */
     uint64_t earliest_expiry;    /* tokens that expire before it may be older than this start; 0: not checked */
     int token_units;             /* work units that this update may spend on connect tokens. Decision 6 */
-    nc_ration_t wrong_server;    /* limits its log lines: a client with such a token could fill the log */
+    nc_log_limit_t wrong_server; /* limits its log lines: a client with such a token could fill the log */
     uint64_t created;            /* counts entries */
     uint64_t started;            /* the same for the statistics, with the next two */
     uint64_t expired;
@@ -8362,12 +8357,12 @@ static uint32_t nc_handshake_at( const nc_handshakes_t * handshakes, const struc
     return index;
 }
 
-static uint32_t nc_handshake_find( const nc_handshakes_t * handshakes, const nc_arrival_t * arrival )
+static uint32_t nc_handshake_find( const nc_handshakes_t * handshakes, const nc_received_t * received )
 {
-    uint32_t index = nc_table_find( &handshakes->by_tag, (uint32_t) arrival->hash );
+    uint32_t index = nc_table_find( &handshakes->by_tag, (uint32_t) received->hash );
     while ( index != NC_NONE &&
-            !( memcmp( handshakes->pending[index].tag, arrival->as.request.tag, NC_TOKEN_TAG_BYTES ) == 0 &&
-               nc_address_same( &handshakes->pending[index].address, arrival->from ) ) )
+            !( memcmp( handshakes->pending[index].tag, received->as.request.tag, NC_TOKEN_TAG_BYTES ) == 0 &&
+               nc_address_same( &handshakes->pending[index].address, received->from ) ) )
         index = nc_table_find_next( &handshakes->by_tag, index );
     return index;
 }
@@ -8480,19 +8475,19 @@ static int nc_handshake_insert( nc_handshakes_t * handshakes, const nc_pending_t
     return NETCODE_DROP_NONE;
 }
 
-/* ---- rations ---- */
+/* ---- rate limits ---- */
 
-/* Is a ration not used up? A burst of 4, then 10 a second. Decision 7 */
-static int nc_handshake_may_answer( const nc_handshakes_t * handshakes, uint32_t ration )
+/* Does a rate limit allow another one? 4 at once, then 10 a second. Decision 7 */
+static int nc_handshake_may_answer( const nc_handshakes_t * handshakes, uint32_t used_until )
 {
-    return (int32_t) ( ration - nc_handshake_milliseconds( handshakes ) ) <=
+    return (int32_t) ( used_until - nc_handshake_milliseconds( handshakes ) ) <=
            ( NC_ANSWER_BURST - 1 ) * NC_ANSWER_MILLISECONDS;
 }
 
-static void nc_handshake_charge( const nc_handshakes_t * handshakes, uint32_t * ration )
+static void nc_handshake_charge( const nc_handshakes_t * handshakes, uint32_t * used_until )
 {
     uint32_t now = nc_handshake_milliseconds( handshakes );
-    *ration = ( (int32_t) ( *ration - now ) > 0 ? *ration : now ) + NC_ANSWER_MILLISECONDS;
+    *used_until = ( (int32_t) ( *used_until - now ) > 0 ? *used_until : now ) + NC_ANSWER_MILLISECONDS;
 }
 
 /* Counts one more packet opened in this update, unless there were `most` already. */
@@ -8508,10 +8503,10 @@ static inline int nc_handshake_count_opened( const nc_handshakes_t * handshakes,
     return 1;
 }
 
-/* Packets that the application passes to netcode_server_process_packet are not rationed. */
-static inline int nc_handshake_is_rationed( const nc_arrival_t * arrival )
+/* Packets that the application passes to netcode_server_process_packet are not limited. */
+static inline int nc_handshake_is_limited( const nc_received_t * received )
 {
-    return arrival->buffer != NC_NONE;
+    return received->buffer != NC_NONE;
 }
 
 /*  ---- replies to clients without a slot: each smaller than the packet that it replies to. Decision 8 ----
@@ -8562,12 +8557,12 @@ static void nc_handshake_challenge( nc_handshakes_t * handshakes, nc_pending_t *
     nc_crypto_wipe( &challenge, sizeof( challenge ) );
 }
 
-/* Denies a client with a valid token, if its ration allows a reply. */
+/* Denies a client with a valid token, if its rate limit allows a reply. */
 static void nc_handshake_deny( nc_handshakes_t * handshakes, nc_pending_t * pending )
 {
-    if ( !nc_handshake_may_answer( handshakes, pending->reply_ration ) )
+    if ( !nc_handshake_may_answer( handshakes, pending->reply_limit ) )
         return;
-    nc_handshake_charge( handshakes, &pending->reply_ration );
+    nc_handshake_charge( handshakes, &pending->reply_limit );
     nc_handshake_answer( handshakes, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
 }
 
@@ -8585,11 +8580,11 @@ typedef struct {
 
 /* The checks that need no cryptography except a hash. Returns a drop reason. */
 static int nc_handshake_screen_request( nc_handshakes_t * handshakes, nc_handshake_request_t * it,
-                                        const nc_arrival_t * arrival )
+                                        const nc_received_t * received )
 {
     nc_used_t * used = &handshakes->used;
-    it->request = arrival->as.request;
-    it->hashes.tag = (uint32_t) arrival->hash;
+    it->request = received->as.request;
+    it->hashes.tag = (uint32_t) received->hash;
 
     uint64_t unix_now = handshakes->config->unix_time( handshakes->config->callback_context );
     if ( it->request.expire_timestamp <= unix_now )
@@ -8601,11 +8596,11 @@ static int nc_handshake_screen_request( nc_handshakes_t * handshakes, nc_handsha
     if ( nc_used_seen( used, it->request.tag, it->hashes.tag ) )
         return NETCODE_DROP_TOKEN_CONSUMED;
 
-    it->pending = nc_handshake_find( handshakes, arrival );
+    it->pending = nc_handshake_find( handshakes, received );
     nc_pending_t * pending = it->pending == NC_NONE ? NULL : &handshakes->pending[it->pending];
-    if ( pending && !nc_handshake_may_answer( handshakes, pending->reply_ration ) )
+    if ( pending && !nc_handshake_may_answer( handshakes, pending->reply_limit ) )
         return NETCODE_DROP_REQUEST_TOO_SOON;
-    if ( handshakes->token_units > 0 || !nc_handshake_is_rationed( arrival ) )
+    if ( handshakes->token_units > 0 || !nc_handshake_is_limited( received ) )
         return NETCODE_DROP_NONE;
 
     /* A flood of new tokens has used the units up. The repeated requests of a handshake go on, forged copies or not. */
@@ -8615,7 +8610,8 @@ static int nc_handshake_screen_request( nc_handshakes_t * handshakes, nc_handsha
 }
 
 /* Opens the token with one of the private keys. Returns a drop reason. */
-static int nc_handshake_open_token( nc_handshakes_t * handshakes, nc_handshake_request_t * it, nc_arrival_t * arrival )
+static int nc_handshake_open_token( nc_handshakes_t * handshakes, nc_handshake_request_t * it,
+                                    nc_received_t * received )
 {
     uint8_t plain[NC_PRIVATE_TOKEN_BYTES];
     nc_token_seal_t how = { handshakes->config->protocol_id, it->request.expire_timestamp, it->request.nonce, NULL };
@@ -8623,7 +8619,7 @@ static int nc_handshake_open_token( nc_handshakes_t * handshakes, nc_handshake_r
 
     for ( i = 0; i < handshakes->private_key_count && !opened; i++ ) {
         how.key = handshakes->private_keys[i];
-        handshakes->token_units -= nc_handshake_is_rationed( arrival ) ? NC_COST_REQUEST : 0;
+        handshakes->token_units -= nc_handshake_is_limited( received ) ? NC_COST_REQUEST : 0;
         opened = nc_token_open_private( plain, it->request.sealed_private, &how );
         it->key_index = (uint32_t) i;
     }
@@ -8650,8 +8646,8 @@ static void nc_handshake_log_wrong_server( nc_handshakes_t * handshakes, const n
 {
     char theirs[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     char ours[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    uint64_t held;
-    if ( !nc_ration_allows( &handshakes->wrong_server, handshakes->base->clock.now, &held ) )
+    uint64_t suppressed;
+    if ( !nc_log_allows( &handshakes->wrong_server, handshakes->base->clock.now, &suppressed ) )
         return;
     NC_LOG( &handshakes->base->log, INFO, "server: the token of client %llu is for %s%s, and this server is %s%s",
             (unsigned long long) token->client_id, netcode_address_to_string( &token->route.addresses[0], theirs ),
@@ -8685,8 +8681,7 @@ static void nc_handshake_describe( const nc_handshakes_t * handshakes, nc_handsh
     candidate->expire_timestamp = it->request.expire_timestamp;
     candidate->first_challenge = UINT64_MAX;
     candidate->answer_time = handshakes->base->clock.now;
-    candidate->create_time = candidate->reply_ration = candidate->admit_ration =
-        nc_handshake_milliseconds( handshakes );
+    candidate->create_time = candidate->reply_limit = candidate->admit_limit = nc_handshake_milliseconds( handshakes );
     candidate->opened.mark = (uint8_t) it->key_index;
 
     memcpy( candidate->tag, it->request.tag, NC_TOKEN_TAG_BYTES );
@@ -8700,19 +8695,19 @@ static void nc_handshake_describe( const nc_handshakes_t * handshakes, nc_handsh
 /*  Processes a request up to the checks of slots. Returns a drop reason; if none, `it` holds keys, which the caller
     wipes. */
 static int nc_handshake_read_request( nc_handshakes_t * handshakes, nc_handshake_request_t * it,
-                                      nc_arrival_t * arrival )
+                                      nc_received_t * received )
 {
-    arrival->cost = NC_COST_LARGE;
-    int reason = nc_handshake_screen_request( handshakes, it, arrival );
+    received->cost = NC_COST_LARGE;
+    int reason = nc_handshake_screen_request( handshakes, it, received );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
 
-    reason = nc_handshake_open_token( handshakes, it, arrival );
+    reason = nc_handshake_open_token( handshakes, it, received );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
 
     if ( nc_handshake_is_named( handshakes, &it->token.route ) ) {
-        nc_handshake_describe( handshakes, it, arrival->from );
+        nc_handshake_describe( handshakes, it, received->from );
         return NETCODE_DROP_NONE;
     }
     nc_handshake_log_wrong_server( handshakes, &it->token );
@@ -8730,7 +8725,7 @@ static int nc_handshake_answer_request( nc_handshakes_t * handshakes, nc_handsha
         return reason;
 
     nc_pending_t * pending = &handshakes->pending[it->pending];
-    nc_handshake_charge( handshakes, &pending->reply_ration );
+    nc_handshake_charge( handshakes, &pending->reply_limit );
     pending->answer_time = handshakes->base->clock.now;
     if ( is_full ) {
         nc_handshake_answer( handshakes, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
@@ -8755,21 +8750,21 @@ typedef struct {
 
 /*  Finds the handshake at this address whose key opens the response, and writes its plain text to `body`. Forged
     responses can use up a handshake's tries for this update, but no more. */
-static uint32_t nc_handshake_open_response( nc_handshakes_t * handshakes, nc_arrival_t * arrival,
+static uint32_t nc_handshake_open_response( nc_handshakes_t * handshakes, nc_received_t * received,
                                             uint8_t body[NC_PACKET_LARGE_BODY] )
 {
     nc_packet_context_t context;
-    uint32_t index = nc_handshake_at( handshakes, arrival->from, arrival->hash, NC_NONE );
+    uint32_t index = nc_handshake_at( handshakes, received->from, received->hash, NC_NONE );
     context.protocol_id = handshakes->config->protocol_id;
-    for ( ; index != NC_NONE; index = nc_handshake_at( handshakes, arrival->from, arrival->hash, index ) ) {
+    for ( ; index != NC_NONE; index = nc_handshake_at( handshakes, received->from, received->hash, index ) ) {
         nc_pending_t * pending = &handshakes->pending[index];
-        if ( nc_handshake_is_rationed( arrival ) &&
+        if ( nc_handshake_is_limited( received ) &&
              !nc_handshake_count_opened( handshakes, &pending->opened, NC_RESPONSES_PER_UPDATE ) )
             continue;
 
         context.key = pending->client_to_server_key;
-        arrival->cost += NC_COST_OPEN;
-        if ( nc_packet_open( &arrival->as.packet, arrival->data, body, &context ) )
+        received->cost += NC_COST_OPEN;
+        if ( nc_packet_open( &received->as.packet, received->data, body, &context ) )
             return index;
     }
     return NC_NONE;
@@ -8796,18 +8791,18 @@ static int nc_handshake_check_challenge( nc_handshakes_t * handshakes, nc_handsh
 /*  Processes a response from an address with pending handshakes, up to the checks of slots. Returns a drop reason; if
     none, `it` holds keys, which the caller wipes. */
 static int nc_handshake_read_response( nc_handshakes_t * handshakes, nc_handshake_response_t * it,
-                                       nc_arrival_t * arrival )
+                                       nc_received_t * received )
 {
     uint8_t body[NC_PACKET_LARGE_BODY];
-    it->entry = nc_handshake_open_response( handshakes, arrival, body );
+    it->entry = nc_handshake_open_response( handshakes, received, body );
     if ( it->entry == NC_NONE )
         return NETCODE_DROP_AUTHENTICATION_FAILED;
 
     it->pending = handshakes->pending[it->entry];
     it->hashes.id = handshakes->by_id.entries[it->entry].hash;
     it->hashes.tag = handshakes->by_tag.entries[it->entry].hash;
-    it->hashes.address = arrival->hash;
-    arrival->cost += NC_COST_SLOT;
+    it->hashes.address = received->hash;
+    received->cost += NC_COST_SLOT;
     int reason = nc_handshake_check_challenge( handshakes, it, body );
     nc_crypto_wipe( body, sizeof( body ) );
     if ( reason != NETCODE_DROP_NONE )
@@ -8881,7 +8876,7 @@ static int nc_handshake_run_timer( nc_handshakes_t * handshakes, uint32_t index 
 /* ================================================================================================================
     ROOM 15: SERVER
     Which client is in which slot, and what does an update do?
-    Uses: platform, bytes, crypto, address, replay, packet, containers, mail, socket, endpoint, handshake.
+    Uses: platform, bytes, crypto, address, replay, packet, containers, queues, socket, endpoint, handshake.
     Invariant: only nc_server_open_slot and nc_server_end_slot fill and empty slots; every slot times out.
     Standard: Server-Side Connection Process
    ================================================================================================================ */
@@ -8942,9 +8937,9 @@ typedef struct {
 /* What else a server with `roaming` keeps for a slot. */
 typedef struct {
     nc_candidate_t candidates[NC_PATH_CANDIDATES];
-    double probes; /* rations: of probes to candidates, and of packets from elsewhere that are tried with this key */
+    double probes; /* rate limits: of probes to candidates, and of packets from elsewhere tried with this key */
     double trials;
-    uint32_t filed; /* in slot_by_sequence under this; 0: not there */
+    uint32_t indexed_as; /* in slot_by_sequence under this; 0: not there */
     uint32_t moves;
 } nc_paths_t;
 
@@ -8982,7 +8977,7 @@ typedef struct {
     int hold;               /* seconds until then; longer after each relapse */
     int eased;              /* less is filtered than was */
     uint64_t session;       /* the latest that the filter knows */
-    nc_ration_t log;        /* one line a second */
+    nc_log_limit_t log;     /* one line a second */
 } nc_flood_t;
 
 /* The work that is left for this update. Decision 6 */
@@ -9017,7 +9012,7 @@ struct netcode_server_t {
     int sizes_buffers;         /* the config has no sizes for the socket's buffers */
     int deferred;              /* NC_DEFERRED_..., requested by a callback; done when the outermost call returns */
     uint32_t callback_pending; /* the slot that is logged before its connect callback; else NC_NONE */
-    nc_ration_t refused_players[NETCODE_DROP_REASONS];
+    nc_log_limit_t refused_players[NETCODE_DROP_REASONS];
     struct netcode_address_t
         last_disconnect_address; /* of the client that disconnected last, and how many of its disconnect */
     int late_disconnects_left;   /* packets may still arrive */
@@ -9032,8 +9027,8 @@ struct netcode_server_t {
     uint64_t path_candidates;
     uint64_t trials;
     uint64_t trials_refused;
-    nc_opened_t tried; /* packets from elsewhere, in this update */
-    nc_ration_t moved; /* limits the log lines about moves */
+    nc_opened_t tried;    /* packets from elsewhere, in this update */
+    nc_log_limit_t moved; /* limits the log lines about moves */
 };
 
 /* ---- slots ---- */
@@ -9155,21 +9150,21 @@ static void nc_server_leave_path( struct netcode_server_t * server, uint32_t ind
 }
 
 /*  Files a slot under its newest sequence, by which a packet from an unknown address finds it. The slot's timer does
-    that, not each packet: until it runs, the slot is filed under a number too low by one at most. */
-static void nc_server_file_sequence( struct netcode_server_t * server, uint32_t index, int is_member )
+    that, not each packet: until it runs, the slot is indexed by a number too low by one at most. */
+static void nc_server_index_sequence( struct netcode_server_t * server, uint32_t index, int is_member )
 {
     const nc_slot_t * slot = &server->memory.slots[index];
     nc_paths_t * paths = &server->memory.paths[index];
     uint32_t number = (uint32_t) ( slot->replay.newest / NC_PATH_AHEAD );
     if ( !is_member || !slot->confirmed || slot->replay.newest < NC_PATH_LEAST_SEQUENCE )
         number = 0;
-    if ( number == paths->filed )
+    if ( number == paths->indexed_as )
         return;
-    if ( paths->filed )
+    if ( paths->indexed_as )
         nc_table_remove( &server->memory.slot_by_sequence, index );
     if ( number )
         nc_table_insert( &server->memory.slot_by_sequence, number, index );
-    paths->filed = number;
+    paths->indexed_as = number;
 }
 
 /* Frees a closing slot, whose data is not needed any more. */
@@ -9183,7 +9178,7 @@ static void nc_server_free_slot( struct netcode_server_t * server, uint32_t inde
     nc_server_leave_path( server, index );
     nc_table_remove( &memory->slot_by_id, index );
     if ( server->config.roaming ) {
-        nc_server_file_sequence( server, index, 0 );
+        nc_server_index_sequence( server, index, 0 );
         nc_crypto_wipe( &memory->paths[index], sizeof( nc_paths_t ) );
     }
 
@@ -9305,7 +9300,7 @@ static void nc_server_log_drop( struct netcode_server_t * server, int reason, co
                                 int bytes )
 {
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    uint64_t held;
+    uint64_t suppressed;
     if ( NC_LOG_ON( NETCODE_LOG_LEVEL_DEBUG ) ) {
         if ( reason == NETCODE_DROP_UNKNOWN_ADDRESS && server->late_disconnects_left > 0 &&
              nc_address_same( from, &server->last_disconnect_address ) )
@@ -9314,10 +9309,10 @@ static void nc_server_log_drop( struct netcode_server_t * server, int reason, co
             NC_LOG( &server->base.log, DEBUG, "server dropped %d bytes from %s: %s", bytes,
                     netcode_address_to_string( from, text ), netcode_drop_reason_text( reason ) );
     } else if ( nc_server_refuses_player( server, reason, from ) &&
-                nc_ration_allows( &server->refused_players[reason], server->base.clock.now, &held ) )
+                nc_log_allows( &server->refused_players[reason], server->base.clock.now, &suppressed ) )
         NC_LOG( &server->base.log, INFO, "server kept %s out: %s (and %llu such requests before it)",
                 netcode_address_to_string( from, text ), netcode_drop_reason_text( reason ),
-                (unsigned long long) held );
+                (unsigned long long) suppressed );
 }
 
 static NC_COLD void nc_server_report_drop( struct netcode_server_t * server, int reason,
@@ -9366,11 +9361,11 @@ static int nc_server_is_full( const struct netcode_server_t * server )
     return nc_bits_lowest( &server->memory.free_slots ) == NC_NONE;
 }
 
-static int nc_server_on_request( struct netcode_server_t * server, nc_arrival_t * arrival )
+static int nc_server_on_request( struct netcode_server_t * server, nc_received_t * received )
 {
     nc_handshake_request_t it;
     uint32_t takes_over;
-    int reason = nc_handshake_read_request( &server->handshakes, &it, arrival );
+    int reason = nc_handshake_read_request( &server->handshakes, &it, received );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
 
@@ -9431,13 +9426,13 @@ static int nc_server_check_response( const struct netcode_server_t * server, nc_
 }
 
 /*  Calls admit_callback. It may call any function, so everything is checked again afterwards. The calls have their own
-    ration, which only authentic responses use. Returns a drop reason. */
+    rate limit, for which only authentic responses count. Returns a drop reason. */
 static int nc_server_ask_application( struct netcode_server_t * server, nc_handshake_response_t * it )
 {
     nc_pending_t * live = &server->handshakes.pending[it->entry];
-    if ( !nc_handshake_may_answer( &server->handshakes, live->admit_ration ) )
+    if ( !nc_handshake_may_answer( &server->handshakes, live->admit_limit ) )
         return NETCODE_DROP_ADMISSION_PENDING;
-    nc_handshake_charge( &server->handshakes, &live->admit_ration );
+    nc_handshake_charge( &server->handshakes, &live->admit_limit );
     int admitted = server->config.admit_callback( server->config.callback_context, it->pending.client_id,
                                                   it->pending.tag, it->pending.expire_timestamp );
     if ( live->created != it->pending.created )
@@ -9461,17 +9456,17 @@ static int nc_server_admit_response( struct netcode_server_t * server, nc_handsh
     return reason == NETCODE_DROP_NONE ? nc_server_connect( server, it, packet ) : reason;
 }
 
-static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t * arrival )
+static int nc_server_on_response( struct netcode_server_t * server, nc_received_t * received )
 {
     nc_handshake_response_t it;
-    if ( nc_handshake_at( &server->handshakes, arrival->from, arrival->hash, NC_NONE ) == NC_NONE )
-        return nc_server_slot_at( server, arrival->from, arrival->hash ) == NC_NONE ? NETCODE_DROP_UNKNOWN_ADDRESS
-                                                                                    : NETCODE_DROP_ADDRESS_CONNECTED;
+    if ( nc_handshake_at( &server->handshakes, received->from, received->hash, NC_NONE ) == NC_NONE )
+        return nc_server_slot_at( server, received->from, received->hash ) == NC_NONE ? NETCODE_DROP_UNKNOWN_ADDRESS
+                                                                                      : NETCODE_DROP_ADDRESS_CONNECTED;
 
-    int reason = nc_handshake_read_response( &server->handshakes, &it, arrival );
+    int reason = nc_handshake_read_response( &server->handshakes, &it, received );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    reason = nc_server_admit_response( server, &it, &arrival->as.packet );
+    reason = nc_server_admit_response( server, &it, &received->as.packet );
     if ( reason == NETCODE_DROP_NONE )
         server->base.counters.packets_received[NETCODE_PACKET_RESPONSE]++;
     nc_crypto_wipe( &it, sizeof( it ) );
@@ -9482,27 +9477,27 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
 
 /*  A keep-alive, perhaps with a probe of the client, which is answered at once, to its address, from wherever it came:
     an observer may have been faster. Or with one of the server that comes back. */
-static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index, const nc_arrival_t * arrival )
+static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index, const nc_received_t * received )
 {
     nc_slot_t * slot = &server->memory.slots[index];
-    const uint8_t * body = arrival->data + arrival->as.packet.header_bytes;
+    const uint8_t * body = received->data + received->as.packet.header_bytes;
     uint64_t value = nc_load_u64( body );
     nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, 8, 0 };
     if ( !( value & nc_probe_bit ) )
         return;
     if ( nc_probe_is_own( &server->base, value ) )
-        server->probes_answered += (uint64_t) ( nc_address_same( arrival->from, &slot->address ) &&
+        server->probes_answered += (uint64_t) ( nc_address_same( received->from, &slot->address ) &&
                                                 nc_probe_end( &slot->probe, value, server->base.clock.now ) );
     else if ( nc_endpoint_spend( &server->base, &slot->probe.answers, NC_PROBE_ANSWER_BURST, NC_PROBE_ANSWER_MS ) )
         nc_server_seal_to_slot( server, slot, &packet, body );
 }
 
-static int nc_server_on_payload( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
+static int nc_server_on_payload( struct netcode_server_t * server, uint32_t index, nc_received_t * received )
 {
     nc_slot_t * slot = &server->memory.slots[index];
-    const nc_packet_t * packet = &arrival->as.packet;
+    const nc_packet_t * packet = &received->as.packet;
     nc_buffer_t what = { slot->session, slot->client_id, packet->sequence, index, (uint32_t) packet->body_bytes };
-    int reason = nc_arrival_queue( arrival, &server->memory.inbox, what );
+    int reason = nc_received_queue( received, &server->memory.inbox, what );
     if ( reason != NETCODE_DROP_NONE )
         slot->packets_dropped++;
     return reason;
@@ -9523,16 +9518,16 @@ static inline int nc_server_may_open( struct netcode_server_t * server, nc_opene
     not use; beyond it all share the spare. So a client that floods, or whose address is forged, loses its own packets.
     A payload for a full queue is not opened, except the first in an update, which shows that the client is alive.
     Returns a drop reason. */
-static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
+static NC_INLINE int nc_server_limits( struct netcode_server_t * server, uint32_t index, nc_received_t * received )
 {
     nc_slot_t * slot = &server->memory.slots[index];
-    if ( !nc_handshake_is_rationed( arrival ) )
+    if ( !nc_handshake_is_limited( received ) )
         return NETCODE_DROP_NONE;
 
     /*  Far sequences may be forged: only the first packet of an update may use the client's share, later ones the
         spare. */
-    int share = nc_replay_is_near( &slot->replay, arrival->as.packet.sequence ) ? server->work.share : 1;
-    int is_full = slot->opened.update == server->base.update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
+    int share = nc_replay_is_near( &slot->replay, received->as.packet.sequence ) ? server->work.share : 1;
+    int is_full = slot->opened.update == server->base.update && received->as.packet.type == NETCODE_PACKET_PAYLOAD &&
                   nc_inbox_is_full( &server->memory.inbox, index );
     if ( is_full || !nc_server_may_open( server, &slot->opened, share ) ) {
         slot->packets_dropped += (uint64_t) is_full;
@@ -9543,33 +9538,33 @@ static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, 
 }
 
 /* A packet of this slot's client, from whichever address it comes. Returns a drop reason. */
-static NC_INLINE int nc_server_read( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
+static NC_INLINE int nc_server_read( struct netcode_server_t * server, uint32_t index, nc_received_t * received )
 {
-    const nc_packet_t * packet = &arrival->as.packet;
+    const nc_packet_t * packet = &received->as.packet;
     nc_slot_t * slot = &server->memory.slots[index];
     nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
 
-    int reason = nc_server_ration_packet( server, index, arrival );
+    int reason = nc_server_limits( server, index, received );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_packet_accept( packet, arrival->data, &context, &slot->replay );
+        reason = nc_packet_accept( packet, received->data, &context, &slot->replay );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
 
     server->base.counters.packets_received[packet->type]++;
     slot->receive_time = server->base.clock.now;
     slot->packets_received++;
-    slot->bytes_received += (uint64_t) arrival->bytes;
+    slot->bytes_received += (uint64_t) received->bytes;
 
     if ( packet->type == NETCODE_PACKET_DISCONNECT ) {
-        arrival->cost += NC_COST_SLOT;
+        received->cost += NC_COST_SLOT;
         nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT, 0 );
         return NETCODE_DROP_NONE;
     }
 
     slot->confirmed = 1;
     if ( packet->type == NETCODE_PACKET_PAYLOAD )
-        return nc_server_on_payload( server, index, arrival );
-    nc_server_on_probe( server, index, arrival );
+        return nc_server_on_payload( server, index, received );
+    nc_server_on_probe( server, index, received );
     return NETCODE_DROP_NONE;
 }
 
@@ -9590,34 +9585,34 @@ static nc_candidate_t * nc_server_find_candidate( const struct netcode_server_t 
     return NULL;
 }
 
-/*  May this packet be tried with the key of this slot? Each slot has a ration of trials, and all together have a share
-    of an update's openings, as one client has. From a candidate's address its client's packets have its own share, as
-    from its own address: else its echoes would be lost among its payloads. */
-static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, const nc_arrival_t * arrival )
+/*  May this packet be tried with the key of this slot? Each slot has a rate limit for that, and all together have a
+    share of an update's openings, as one client has. From a candidate's address its client's packets have its own
+    share, as from its own address: else its echoes would be lost among its payloads. */
+static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, const nc_received_t * received )
 {
-    int is_rationed = nc_handshake_is_rationed( arrival );
-    if ( nc_server_find_candidate( server, index, arrival->from ) &&
-         ( !is_rationed ||
+    int is_limited = nc_handshake_is_limited( received );
+    if ( nc_server_find_candidate( server, index, received->from ) &&
+         ( !is_limited ||
            nc_handshake_count_opened( &server->handshakes, &server->memory.slots[index].opened, server->work.share ) ) )
         return 1;
     return nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
                               NC_PATH_TRIAL_MS ) &&
-           ( !is_rationed || nc_server_may_open( server, &server->tried, server->work.share ) );
+           ( !is_limited || nc_server_may_open( server, &server->tried, server->work.share ) );
 }
 
 /*  Is this packet authentic, and one of this slot? It stays as it is: another key may be tried, or another server
     asked. */
-static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
+static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index, nc_received_t * received )
 {
     nc_slot_t * slot = &server->memory.slots[index];
     nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
     nc_opened_t opened = slot->opened;
-    if ( !nc_server_may_try( server, index, arrival ) ) {
+    if ( !nc_server_may_try( server, index, received ) ) {
         server->trials_refused++;
         return 0;
     }
     server->trials++;
-    if ( !nc_packet_open( &arrival->as.packet, arrival->data, NULL, &context ) )
+    if ( !nc_packet_open( &received->as.packet, received->data, NULL, &context ) )
         return 0;
     slot->opened = opened; /* nc_server_read counts it */
     return 1;
@@ -9625,10 +9620,10 @@ static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index,
 
 /*  The slot whose client has sent this packet, which is newer than all before it, from an unknown address; or
     NC_NONE. */
-static uint32_t nc_server_find_by_sequence( struct netcode_server_t * server, nc_arrival_t * arrival )
+static uint32_t nc_server_find_by_sequence( struct netcode_server_t * server, nc_received_t * received )
 {
     const nc_table_t * table = &server->memory.slot_by_sequence;
-    uint64_t sequence = arrival->as.packet.sequence;
+    uint64_t sequence = received->as.packet.sequence;
     uint32_t number = (uint32_t) ( sequence / NC_PATH_AHEAD );
     int trials = 0, compared = 0;
     for ( uint32_t i = 0; i < 2; i++ ) {
@@ -9640,7 +9635,7 @@ static uint32_t nc_server_find_by_sequence( struct netcode_server_t * server, nc
                 continue;
             if ( trials++ == NC_PATH_TRIALS )
                 return NC_NONE;
-            if ( nc_server_try_slot( server, index, arrival ) )
+            if ( nc_server_try_slot( server, index, received ) )
                 return index;
         }
     }
@@ -9716,7 +9711,7 @@ static NC_COLD void nc_server_move( struct netcode_server_t * server, uint32_t i
 {
     nc_slot_t * slot = &server->memory.slots[index];
     char from[NETCODE_MAX_ADDRESS_STRING_LENGTH], to[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    uint64_t held, hash = nc_handshake_address_hash( &server->handshakes, address );
+    uint64_t suppressed, hash = nc_handshake_address_hash( &server->handshakes, address );
     uint32_t owner = nc_server_slot_at( server, address, hash );
     netcode_address_to_string( &slot->address, from );
     if ( owner != NC_NONE )
@@ -9731,19 +9726,19 @@ static NC_COLD void nc_server_move( struct netcode_server_t * server, uint32_t i
     server->moves++;
     const nc_event_t event = { slot->session, slot->client_id, 0 };
     nc_inbox_report( &server->memory.inbox, index, NC_EVENT_MOVED, &event );
-    if ( nc_ration_allows( &server->moved, server->base.clock.now, &held ) )
+    if ( nc_log_allows( &server->moved, server->base.clock.now, &suppressed ) )
         NC_LOG( &server->base.log, INFO,
                 "server: client %llu in slot %u moved from %s to %s (and %llu such moves before it)",
                 (unsigned long long) slot->client_id, (unsigned) index, from, netcode_address_to_string( address, to ),
-                (unsigned long long) held );
+                (unsigned long long) suppressed );
 }
 
 /* Does this packet bring back a probe that was sent to where it comes from? Returns the seconds that it took, or -1. */
 static double nc_server_validates( const struct netcode_server_t * server, const nc_candidate_t * candidate,
-                                   const nc_arrival_t * arrival )
+                                   const nc_received_t * received )
 {
-    uint64_t value = nc_load_u64( arrival->data + arrival->as.packet.header_bytes );
-    if ( arrival->as.packet.type != NETCODE_PACKET_KEEP_ALIVE || !( value & nc_probe_bit ) )
+    uint64_t value = nc_load_u64( received->data + received->as.packet.header_bytes );
+    if ( received->as.packet.type != NETCODE_PACKET_KEEP_ALIVE || !( value & nc_probe_bit ) )
         return -1.0;
     for ( int i = 0; i < NC_PATH_PROBES; i++ ) {
         double seconds = server->base.clock.now - candidate->times[i];
@@ -9766,144 +9761,144 @@ static int nc_server_is_taken( const struct netcode_server_t * server, const str
 
 /* After an authentic packet that was the newest of its client, from another address than the client's. */
 static NC_COLD void nc_server_on_candidate( struct netcode_server_t * server, uint32_t index,
-                                            const nc_arrival_t * arrival )
+                                            const nc_received_t * received )
 {
     nc_slot_t * slot = &server->memory.slots[index];
-    nc_candidate_t * candidate = nc_server_candidate( server, index, arrival->from );
+    nc_candidate_t * candidate = nc_server_candidate( server, index, received->from );
     if ( !candidate )
         return;
     candidate->receive_time = server->base.clock.now;
-    candidate->credit += arrival->bytes;
+    candidate->credit += received->bytes;
     if ( candidate->credit > NC_PATH_PROBES * NC_KEEP_ALIVE_BYTES )
         candidate->credit = NC_PATH_PROBES * NC_KEEP_ALIVE_BYTES;
 
-    double seconds = nc_server_validates( server, candidate, arrival );
-    if ( seconds < 0.0 || nc_server_is_taken( server, arrival->from ) ) {
+    double seconds = nc_server_validates( server, candidate, received );
+    if ( seconds < 0.0 || nc_server_is_taken( server, received->from ) ) {
         nc_server_probe_candidate( server, index, candidate );
         return;
     }
 
     server->probes_answered++;
     struct netcode_address_t was = slot->address;
-    was.port = arrival->from->port;
-    if ( !nc_address_same( &was, arrival->from ) ) /* another port is a NAT's, and the path the same: RFC 9000, 9.4 */
+    was.port = received->from->port;
+    if ( !nc_address_same( &was, received->from ) ) /* another port is a NAT's, and the path the same: RFC 9000, 9.4 */
         nc_probe_init( &slot->probe, server->base.clock.now + nc_seconds( NC_PROBE_MS ) ); /* the next in a second */
     nc_probe_sample( &slot->probe, seconds );
     slot->receive_time = server->base.clock.now;
     memset( server->memory.paths[index].candidates, 0, sizeof( server->memory.paths[index].candidates ) );
-    nc_server_move( server, index, arrival->from );
+    nc_server_move( server, index, received->from );
 }
 
 /*  Is this authentic packet from elsewhere the echo of a probe that was sent to the client's own address? Only then is
     it a sign of life: a client that neither is heard from its address nor receives there times out. */
-static int nc_server_returns_probe( const nc_slot_t * slot, const nc_arrival_t * arrival )
+static int nc_server_returns_probe( const nc_slot_t * slot, const nc_received_t * received )
 {
-    uint64_t value = nc_load_u64( arrival->data + arrival->as.packet.header_bytes );
-    return arrival->as.packet.type == NETCODE_PACKET_KEEP_ALIVE && ( value & nc_probe_bit ) &&
+    uint64_t value = nc_load_u64( received->data + received->as.packet.header_bytes );
+    return received->as.packet.type == NETCODE_PACKET_KEEP_ALIVE && ( value & nc_probe_bit ) &&
            ( value == slot->probe.values[0] || value == slot->probe.values[1] );
 }
 
 /*  A packet of a session from an address that no client of that session has. `reason`: why it is dropped if no other
     client here has sent it, and no other server wants it. Returns a drop reason. */
-static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_arrival_t * arrival, int reason )
+static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_received_t * received, int reason )
 {
     if ( !server->finds_strays )
         return reason;
-    uint32_t index = server->config.roaming ? nc_server_find_by_sequence( server, arrival ) : NC_NONE;
+    uint32_t index = server->config.roaming ? nc_server_find_by_sequence( server, received ) : NC_NONE;
     if ( index == NC_NONE )
         return server->config.stray_callback &&
-                       server->config.stray_callback( server->config.callback_context, arrival->from, arrival->data,
-                                                      arrival->bytes )
+                       server->config.stray_callback( server->config.callback_context, received->from, received->data,
+                                                      received->bytes )
                    ? NETCODE_DROP_NONE
                    : reason;
 
     nc_slot_t * slot = &server->memory.slots[index];
-    uint64_t sequence = arrival->as.packet.sequence;
+    uint64_t sequence = received->as.packet.sequence;
     double receive_time = slot->receive_time;
-    reason = nc_server_read( server, index, arrival );
+    reason = nc_server_read( server, index, received );
     if ( slot->replay.newest != sequence )
         return reason; /* it was refused, or has ended the slot */
-    if ( !nc_server_returns_probe( slot, arrival ) )
+    if ( !nc_server_returns_probe( slot, received ) )
         slot->receive_time = receive_time;
-    nc_server_on_candidate( server, index, arrival );
+    nc_server_on_candidate( server, index, received );
     return reason;
 }
 
 /*  Can this packet from a client's address not be that client's? A NAT that is restarted gives a client the port that
     another one had: their sequences are far apart. Within 2^32 above the newest one the key decides. */
-static int nc_server_is_stray( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival, int reason )
+static int nc_server_is_stray( struct netcode_server_t * server, uint32_t index, nc_received_t * received, int reason )
 {
     const nc_slot_t * slot = &server->memory.slots[index];
-    uint64_t sequence = arrival->as.packet.sequence;
+    uint64_t sequence = received->as.packet.sequence;
     if ( reason != NETCODE_DROP_NONE )
         return reason != NETCODE_DROP_REPLAYED;
     return server->config.roaming && sequence > slot->replay.newest && sequence - slot->replay.newest > NC_PATH_AHEAD &&
-           !nc_server_try_slot( server, index, arrival );
+           !nc_server_try_slot( server, index, received );
 }
 
-static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t * arrival )
+static int nc_server_on_session( struct netcode_server_t * server, nc_received_t * received )
 {
-    uint32_t index = nc_server_match_slot( server, arrival->slot, arrival->from );
+    uint32_t index = nc_server_match_slot( server, received->slot, received->from );
     if ( index == NC_NONE ) /* or it has connected in this batch */
-        index = nc_server_slot_at( server, arrival->from, arrival->hash );
+        index = nc_server_slot_at( server, received->from, received->hash );
     if ( index == NC_NONE ) {
-        uint32_t pending = nc_handshake_at( &server->handshakes, arrival->from, arrival->hash, NC_NONE );
-        return nc_server_on_stray( server, arrival,
+        uint32_t pending = nc_handshake_at( &server->handshakes, received->from, received->hash, NC_NONE );
+        return nc_server_on_stray( server, received,
                                    pending == NC_NONE ? NETCODE_DROP_UNKNOWN_ADDRESS : NETCODE_DROP_NOT_CONNECTED );
     }
 
-    int reason = nc_replay_seen( &server->memory.slots[index].replay, arrival->as.packet.sequence );
-    if ( server->finds_strays && nc_server_is_stray( server, index, arrival, reason ) )
-        return nc_server_on_stray( server, arrival,
+    int reason = nc_replay_seen( &server->memory.slots[index].replay, received->as.packet.sequence );
+    if ( server->finds_strays && nc_server_is_stray( server, index, received, reason ) )
+        return nc_server_on_stray( server, received,
                                    reason == NETCODE_DROP_NONE ? (int) NETCODE_DROP_AUTHENTICATION_FAILED : reason );
-    return reason == NETCODE_DROP_NONE ? nc_server_read( server, index, arrival ) : reason;
+    return reason == NETCODE_DROP_NONE ? nc_server_read( server, index, received ) : reason;
 }
 
 /* ---- receiving ---- */
 
 /* The checks of a datagram that need no lookup. Returns a drop reason. */
-static inline int nc_server_screen( const struct netcode_server_t * server, nc_arrival_t * arrival )
+static inline int nc_server_screen( const struct netcode_server_t * server, nc_received_t * received )
 {
-    int reason = nc_arrival_screen( arrival->bytes, arrival->from );
+    int reason = nc_received_screen( received->bytes, received->from );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
-        return nc_packet_parse_request( &arrival->as.request, arrival->data, arrival->bytes,
+    if ( received->data[0] == NETCODE_PACKET_REQUEST )
+        return nc_packet_parse_request( &received->as.request, received->data, received->bytes,
                                         server->config.protocol_id );
-    return nc_packet_parse( &arrival->as.packet, arrival->data, arrival->bytes, NC_TO_SERVER );
+    return nc_packet_parse( &received->as.packet, received->data, received->bytes, NC_TO_SERVER );
 }
 
 /*  The first look at a datagram, which is in a buffer of the pool or, if that is NC_NONE, the caller's: is it possible,
     and who may have sent it? A whole batch is looked up before the first one is handled: so the processor waits for the
     slots of many clients at once. */
 static void nc_server_look_up( struct netcode_server_t * server, struct netcode_datagram_t * datagram, uint32_t buffer,
-                               nc_arrival_t * arrival )
+                               nc_received_t * received )
 {
-    nc_arrival_init( arrival, datagram, nc_arrival_measure( datagram ), buffer );
+    nc_received_init( received, datagram, buffer );
     if ( datagram->status == NETCODE_DATAGRAM_ERROR )
         return;
-    arrival->reason = nc_server_screen( server, arrival );
-    if ( arrival->reason != NETCODE_DROP_NONE )
+    received->reason = nc_server_screen( server, received );
+    if ( received->reason != NETCODE_DROP_NONE )
         return;
-    if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
-        arrival->hash = nc_handshake_tag_hash( &server->handshakes, arrival->as.request.tag );
+    if ( received->data[0] == NETCODE_PACKET_REQUEST ) {
+        received->hash = nc_handshake_tag_hash( &server->handshakes, received->as.request.tag );
         return;
     }
-    arrival->hash = nc_handshake_address_hash( &server->handshakes, arrival->from );
-    arrival->slot = nc_table_find( &server->memory.slot_by_address, (uint32_t) arrival->hash );
-    for ( size_t line = 0; arrival->slot != NC_NONE && line < 5; line++ )
-        NC_PREFETCH( (const uint8_t *) &server->memory.slots[arrival->slot] + line * NC_ARENA_LINE );
+    received->hash = nc_handshake_address_hash( &server->handshakes, received->from );
+    received->slot = nc_table_find( &server->memory.slot_by_address, (uint32_t) received->hash );
+    for ( size_t line = 0; received->slot != NC_NONE && line < 5; line++ )
+        NC_PREFETCH( (const uint8_t *) &server->memory.slots[received->slot] + line * NC_ARENA_LINE );
 }
 
 /* ---- floods ---- */
 
 /* Counts a datagram; of unknown addresses, all ports of an IPv4 address or of an IPv6 /64 as one. */
-static NC_COLD void nc_server_count_flood( struct netcode_server_t * server, const nc_arrival_t * arrival )
+static NC_COLD void nc_server_count_flood( struct netcode_server_t * server, const nc_received_t * received )
 {
-    struct netcode_address_t from = *arrival->from;
-    int is_looked_up = arrival->reason == NETCODE_DROP_NONE && arrival->data[0] != NETCODE_PACKET_REQUEST;
+    struct netcode_address_t from = *received->from;
+    int is_looked_up = received->reason == NETCODE_DROP_NONE && received->data[0] != NETCODE_PACKET_REQUEST;
     uint32_t index = is_looked_up
-                         ? nc_server_match_slot( server, arrival->slot, &from )
+                         ? nc_server_match_slot( server, received->slot, &from )
                          : nc_server_slot_at( server, &from, nc_handshake_address_hash( &server->handshakes, &from ) );
     nc_flood_filter_t * filter = &server->flood.filter;
     filter->total++;
@@ -9912,13 +9907,13 @@ static NC_COLD void nc_server_count_flood( struct netcode_server_t * server, con
         from.port = 0;
         memset( &from.data.ipv6[4], 0, from.type == NETCODE_ADDRESS_IPV6 ? 8 : 0 );
         int connects =
-            is_looked_up ? arrival->as.packet.type == NETCODE_PACKET_RESPONSE : arrival->reason == NETCODE_DROP_NONE;
+            is_looked_up ? received->as.packet.type == NETCODE_PACKET_RESPONSE : received->reason == NETCODE_DROP_NONE;
         if ( connects && filter->closed < 2 ) /* many players may connect from one network at once */
             return;
     }
     nc_flooder_t * it = nc_flood_count( filter, &from );
     if ( it && is_looked_up && index != NC_NONE )
-        it->near += nc_replay_is_near( &server->memory.slots[index].replay, arrival->as.packet.sequence );
+        it->near += nc_replay_is_near( &server->memory.slots[index].replay, received->as.packet.sequence );
 }
 
 /* Starts the clock at the first full batch of an update. Its senders are counted during a flood. */
@@ -9950,7 +9945,7 @@ static void nc_server_judge_flood( struct netcode_server_t * server, int eases )
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     double most = nc_server_flood_limit( flood );
     int limited = 0, more = 0, clients = 0;
-    uint64_t held;
+    uint64_t suppressed;
     for ( int i = NC_FLOODERS_UNKNOWN; i < NC_FLOODERS; i++ )
         clients += flood->filter.flooders[i].limited > 0;
     for ( nc_flooder_t * it = flood->filter.flooders; it < flood->filter.flooders + NC_FLOODERS; it++ ) {
@@ -9970,11 +9965,11 @@ static void nc_server_judge_flood( struct netcode_server_t * server, int eases )
         it->newest = slot && !slot->opened.mark ? slot->replay.newest : 0;
         limited += it->limited > 0;
         more += it->limited > was;
-        if ( it->limited && nc_ration_allows( &flood->log, server->base.clock.now, &held ) )
+        if ( it->limited && nc_log_allows( &flood->log, server->base.clock.now, &suppressed ) )
             NC_LOG( &server->base.log, INFO,
                     "server receives more than it can process: it limits what comes from %s%s (%llu lines before)",
                     it->address.port ? "" : "unknown ports of ", netcode_address_to_string( &it->address, text ),
-                    (unsigned long long) held );
+                    (unsigned long long) suppressed );
     }
 
     if ( flood->overrun && !more && flood->filter.unknown > 0 && flood->filter.closed < NC_FLOOD_MAX_CLOSED &&
@@ -9984,10 +9979,10 @@ static void nc_server_judge_flood( struct netcode_server_t * server, int eases )
     } else {
         flood->filter.closed -= eases && flood->filter.closed > 0;
     }
-    if ( flood->filter.closed && nc_ration_allows( &flood->log, server->base.clock.now, &held ) )
+    if ( flood->filter.closed && nc_log_allows( &flood->log, server->base.clock.now, &suppressed ) )
         NC_LOG( &server->base.log, INFO,
                 "server receives more than it can process: it filters unknown addresses (level %d; %llu lines before)",
-                flood->filter.closed, (unsigned long long) held );
+                flood->filter.closed, (unsigned long long) suppressed );
 
     if ( more && ( flood->eased || !flood->filters ) ) {
         int again = server->base.clock.now < flood->until + (double) NC_FLOOD_MAX_HOLD_SECONDS;
@@ -10005,7 +10000,7 @@ static void nc_server_judge_flood( struct netcode_server_t * server, int eases )
 static void nc_server_set_filter( struct netcode_server_t * server )
 {
     nc_flood_t * flood = &server->flood;
-    uint64_t held;
+    uint64_t suppressed;
     nc_flood_clear( &flood->filter );
     flood->session = server->session;
     flood->filter.roaming = server->config.roaming;
@@ -10015,9 +10010,9 @@ static void nc_server_set_filter( struct netcode_server_t * server )
             nc_flood_add( &flood->filter, &server->memory.paths[i].candidates[k].address );
     }
     if ( !server->base.extras.set_filter( server->base.socket.context, flood->filters ? &flood->filter : NULL ) &&
-         nc_ration_allows( &flood->log, server->base.clock.now, &held ) )
+         nc_log_allows( &flood->log, server->base.clock.now, &suppressed ) )
         NC_LOG( &server->base.log, ERROR, "server: the system refuses the filter of a flood (and %llu lines before it)",
-                (unsigned long long) held );
+                (unsigned long long) suppressed );
 }
 
 /* At the end of receiving: did more arrive than this update could receive? If so, the kernel filters it. */
@@ -10058,24 +10053,24 @@ static void nc_server_watch_update( struct netcode_server_t * server )
 }
 
 /* Handles a datagram that was looked up. Returns its cost. */
-static int nc_server_handle( struct netcode_server_t * server, nc_arrival_t * arrival, int status, int error )
+static int nc_server_handle( struct netcode_server_t * server, nc_received_t * received, int status, int error )
 {
-    int reason = arrival->reason;
+    int reason = received->reason;
     if ( status == NETCODE_DATAGRAM_ERROR ) {
         nc_endpoint_count_error( &server->base, error );
         return NC_COST_CHEAP;
     }
     server->base.counters.datagrams_received++;
-    server->base.counters.bytes_received += (uint64_t) arrival->bytes;
-    if ( server->flood.counting && nc_handshake_is_rationed( arrival ) )
-        nc_server_count_flood( server, arrival );
+    server->base.counters.bytes_received += (uint64_t) received->bytes;
+    if ( server->flood.counting && nc_handshake_is_limited( received ) )
+        nc_server_count_flood( server, received );
     if ( reason == NETCODE_DROP_NONE )
-        reason = arrival->data[0] == NETCODE_PACKET_REQUEST           ? nc_server_on_request( server, arrival )
-                 : arrival->as.packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, arrival )
-                                                                      : nc_server_on_session( server, arrival );
+        reason = received->data[0] == NETCODE_PACKET_REQUEST           ? nc_server_on_request( server, received )
+                 : received->as.packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, received )
+                                                                       : nc_server_on_session( server, received );
     if ( reason != NETCODE_DROP_NONE )
-        nc_server_drop( server, reason, arrival->from, arrival->bytes );
-    return NC_COST_CHEAP + arrival->cost;
+        nc_server_drop( server, reason, received->from, received->bytes );
+    return NC_COST_CHEAP + received->cost;
 }
 
 /*  Handles received datagrams, at most a batch, and returns their cost. `buffers` are the pool's buffers that they
@@ -10083,15 +10078,15 @@ static int nc_server_handle( struct netcode_server_t * server, nc_arrival_t * ar
 static int nc_server_handle_batch( struct netcode_server_t * server, struct netcode_datagram_t * datagrams,
                                    uint32_t * buffers, int count )
 {
-    nc_arrival_t arrivals[NC_RECEIVE_BATCH];
+    nc_received_t packets[NC_RECEIVE_BATCH];
     int cost = 0;
     for ( int i = 0; i < count; i++ )
-        nc_server_look_up( server, &datagrams[i], buffers[i], &arrivals[i] );
+        nc_server_look_up( server, &datagrams[i], buffers[i], &packets[i] );
     for ( int i = 0; i < count; i++ ) {
-        cost += nc_server_handle( server, &arrivals[i], datagrams[i].status, datagrams[i].error );
-        nc_arrival_reset( &datagrams[i] );
-        if ( arrivals[i].kept ) {
-            buffers[i] = arrivals[i].buffer;
+        cost += nc_server_handle( server, &packets[i], datagrams[i].status, datagrams[i].error );
+        nc_received_reset( &datagrams[i] );
+        if ( packets[i].kept ) {
+            buffers[i] = packets[i].buffer;
             datagrams[i].data = nc_pool_datagram( server->memory.inbox.pool, buffers[i] );
         }
     }
@@ -10155,7 +10150,7 @@ static void nc_server_receive( struct netcode_server_t * server )
         work->units -= nc_server_handle_batch( server, server->base.datagrams, server->base.batch, count );
     }
 
-    server->base.backlog = count > 0 && !is_failing;
+    server->base.backlog = count > 0;
     nc_endpoint_log_failure( &server->base, is_failing );
     server->backlogs += (uint64_t) server->base.backlog;
     if ( server->base.backlog )
@@ -10186,7 +10181,7 @@ static int nc_server_run_slot_timer( struct netcode_server_t * server, uint32_t 
     if ( slot->session == session ) { /* else the network's own callback has ended it */
         nc_server_set_slot_timer( server, index );
         if ( server->config.roaming )
-            nc_server_file_sequence( server, index, 1 );
+            nc_server_index_sequence( server, index, 1 );
     }
     return cost;
 }
@@ -11187,7 +11182,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 /* ================================================================================================================
     ROOM 16: MESSAGES
     How do reliable messages arrive, in their order, over packets that can be lost, repeated and reordered?
-    Uses: the public API; platform, crypto, containers, mail, server. Optional: NETCODE_MESSAGES.
+    Uses: the public API; platform, crypto, containers, queues, server. Optional: NETCODE_MESSAGES.
     Invariant: every byte of a packet is checked before any of it has an effect; and nc_messages_check.
 
     THE WIRE. Numbers are little-endian. A varint has 7 bits a byte, the lowest first, with bit 7 set if another byte

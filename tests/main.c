@@ -34,7 +34,7 @@ static nc_socket_extras_t udp_extras; /* of the socket that a test opened last *
 #include "unit/packet.c"
 #include "unit/vectors.c"
 #include "unit/containers.c"
-#include "unit/mail.c"
+#include "unit/queues.c"
 #include "unit/socket.c"
 #include "unit/simulator.c"
 #include "unit/endpoint.c"

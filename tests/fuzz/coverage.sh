@@ -42,7 +42,7 @@ rooms_of() {
     packet) echo "packet and what it uses of bytes, crypto and replay" ;;
     token) echo "token" ;;
     messages) echo "messages" ;;
-    *) echo "packet, containers, mail, client, server" ;;
+    *) echo "packet, containers, queues, client, server" ;;
     esac
 }
 

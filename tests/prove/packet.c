@@ -4,7 +4,7 @@
 #define STUB_HEAD 16
 #include "prove.h"
 
-/* Longer ones end at nc_arrival_screen; the readers are proved beyond. */
+/* Longer ones end at nc_received_screen; the readers are proved beyond. */
 enum { MOST = NC_BUFFER_CAPACITY };
 
 #if NETCODE_PACKET_TYPES != 7

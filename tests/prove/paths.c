@@ -53,7 +53,7 @@ void answer_table_remove( nc_table_t * table, uint32_t index )
 /* The invariant: a slot is in the index exactly if it says so, and under the number that it says. */
 static int is_filed( uint32_t index )
 {
-    uint32_t filed = paths[index].filed;
+    uint32_t indexed_as = paths[index].indexed_as;
     return is_in[index] <= 1 && is_in[index] == ( filed != 0 ) && ( filed == 0 || is_under[index] == filed );
 }
 
@@ -72,21 +72,21 @@ void prove_paths_file( void )
     int is_member = any_int();
     place_slots();
     any_slot( index );
-    paths[index].filed = any_u32();
-    paths[other].filed = any_u32();
+    paths[index].indexed_as = any_u32();
+    paths[other].indexed_as = any_u32();
     is_in[index] = any_u8();
     is_in[other] = any_u8();
     is_under[index] = any_u32();
     is_under[other] = any_u32();
     GIVEN( is_filed( index ) && is_filed( other ) );
 
-    uint32_t before = paths[other].filed;
+    uint32_t before = paths[other].indexed_as;
     uint64_t newest = slots[index].replay.newest;
-    nc_server_file_sequence( &server, index, is_member );
+    nc_server_index_sequence( &server, index, is_member );
     CLAIM( is_filed( index ) && is_filed( other ) );
-    CLAIM( other == index || paths[other].filed == before );
+    CLAIM( other == index || paths[other].indexed_as == before );
     int is_to_be = is_member && slots[index].confirmed && newest >= 1048576;
-    CLAIM( paths[index].filed == ( is_to_be ? (uint32_t) ( newest >> 16 ) : 0 ) );
+    CLAIM( paths[index].indexed_as == ( is_to_be ? (uint32_t) ( newest >> 16 ) : 0 ) );
 }
 
 /* ---- the index: which slot is found ---- */
@@ -135,10 +135,10 @@ uint32_t answer_table_find_next( const nc_table_t * table, uint32_t index )
 }
 
 /* Anything may be authentic, under any key. */
-int answer_try_slot( struct netcode_server_t * unused, uint32_t index, nc_arrival_t * arrival )
+int answer_try_slot( struct netcode_server_t * unused, uint32_t index, nc_received_t * received )
 {
     (void) unused;
-    (void) arrival;
+    (void) received;
     CLAIM( index == ENTRY && !is_authentic && may_have_sent() && given <= NC_PATH_COMPARED );
     tried = given;
     tries++;
@@ -152,20 +152,20 @@ int answer_try_slot( struct netcode_server_t * unused, uint32_t index, nc_arriva
     looked at would have found none. */
 static void claim_found( uint32_t first, uint32_t second )
 {
-    nc_arrival_t arrival;
-    arrival.as.packet.type = NETCODE_PACKET_PAYLOAD;
-    arrival.as.packet.sequence = sequence;
+    nc_received_t received;
+    received.as.packet.type = NETCODE_PACKET_PAYLOAD;
+    received.as.packet.sequence = sequence;
     left[0] = first;
     left[1] = second;
     asked = 0;
-    int may_be_stray = nc_server_may_be_stray( &server, &arrival );
+    int may_be_stray = nc_server_may_be_stray( &server, &received );
     CLAIM( may_be_stray == ( first + second > 0 ) );
 
     left[0] = first;
     left[1] = second;
     asked = given = tries = tried = 0;
     left_out = is_authentic = 0;
-    uint32_t found = nc_server_find_by_sequence( &server, &arrival );
+    uint32_t found = nc_server_find_by_sequence( &server, &received );
     CLAIM( tries <= 2 && given <= NC_PATH_COMPARED + 2 );
     CLAIM( ( found != NOWHERE ) == is_authentic );
     CLAIM( found == NOWHERE || ( found == ENTRY && given == tried && may_have_sent() ) );
@@ -197,7 +197,7 @@ void prove_paths_numbers( void )
     any_slot( 0 );
     slots[0].replay.newest = newest;
     GIVEN( sequence > newest && sequence - newest <= 65536 );
-    nc_server_file_sequence( &server, 0, 1 );
+    nc_server_index_sequence( &server, 0, 1 );
     if ( is_in[0] )
         CLAIM( (uint32_t) ( sequence >> 16 ) - is_under[0] < 2 );
     else

@@ -168,6 +168,11 @@ TEST( mutants_wait_ends_when_something_is_due )
     clocks_waited = -1.0;
     netcode_client_wait( w->clients[0], 5.0 );
     CHECK_NEAR( clocks_waited, -1.0, 0.0 );
+    w->clients[0]->base.clock.now -= 0.2;
+    w->clients[0]->base.backlog = 1; /* datagrams are waiting */
+    netcode_client_wait( w->clients[0], 5.0 );
+    CHECK_NEAR( clocks_waited, -1.0, 0.0 );
+    w->clients[0]->base.backlog = 0;
     netcode_server_wait( w->servers[0], 5.0 );
     CHECK( clocks_waited > 0.0 && clocks_waited <= 0.11 );
     netcode_server_wait( w->servers[0], 0.001 );

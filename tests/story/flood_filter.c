@@ -276,7 +276,7 @@ TEST( flood_players_of_one_network_connect )
     for ( int closed = 0; closed < 4; closed++ ) {
         struct netcode_address_t from = address_of( "10.9.9.9:4000" );
         uint8_t data[NC_REQUEST_BYTES] = { NETCODE_PACKET_REQUEST };
-        nc_arrival_t arrival;
+        nc_received_t arrival;
         memset( &arrival, 0, sizeof( arrival ) );
         arrival.from = &from;
         arrival.data = data;
@@ -296,7 +296,7 @@ TEST( flood_one_network_is_limited_as_one )
         for ( int i = 0; i < 100; i++ ) {
             struct netcode_address_t from = address_of( ipv6 ? "[2001:db8:1:2::1]:4000" : "10.9.9.9:4000" );
             uint8_t data[43] = { 0x65 };
-            nc_arrival_t arrival;
+            nc_received_t arrival;
             memset( &arrival, 0, sizeof( arrival ) );
             from.port = (uint16_t) ( 4000 + i );
             from.data.ipv6[4] = (uint16_t) ( ipv6 ? i : from.data.ipv6[4] );
@@ -731,6 +731,11 @@ TEST( flood_a_full_buffer_is_noticed )
         raw_send( &unknown, noise, sizeof( noise ) );
     CHECK( server->base.extras.fill( server->base.socket.context ) > 0.75 );
     live_update();
+    CHECK_EQ( server->flood.overrun, 1 );
+    live_update();
+    CHECK_EQ( server->flood.overrun, 0 );
+    server->base.backlog = 1; /* or what an update left in the socket */
+    nc_server_watch_update( server );
     CHECK_EQ( server->flood.overrun, 1 );
     close( unknown.handle );
     live_close();

@@ -254,7 +254,7 @@ TEST( defence_9_an_opened_token_leaves_nothing_on_the_stack )
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p;
     nc_handshake_request_t it;
-    nc_arrival_t arrival;
+    nc_received_t arrival;
     int i;
     for ( i = 0; i < 2; i++ ) {
         puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );

@@ -1,4 +1,4 @@
-/*  Mail: the pool, the inbox beside a naive model that is too slow to be wrong, and the outbox. */
+/*  Queues: the pool, the inbox beside a naive model that is too slow to be wrong, and the outbox. */
 
 /* ---- pool ---- */
 
@@ -622,14 +622,14 @@ TEST( mutants_a_place_to_receive_into_begins_empty )
     memset( &place, 0xee, sizeof( place ) );
     memset( &pool, 0, sizeof( pool ) );
     pool.buffers = buffers;
-    nc_arrival_prepare( &place, &pool, 0 );
+    nc_received_prepare( &place, &pool, 0 );
     CHECK( place.data == buffers + NC_BUFFER_HEADER_BYTES - NC_USUAL_HEADER_BYTES );
     CHECK_EQ( place.capacity, NC_BUFFER_CAPACITY );
     CHECK( place.bytes == 0 && place.status == NETCODE_DATAGRAM_OK && place.error == 0 );
     CHECK_EQ( place.address.type, NETCODE_ADDRESS_NONE );
     place.bytes = place.status = place.error = 5;
     place.address.type = NETCODE_ADDRESS_IPV6;
-    nc_arrival_reset( &place );
+    nc_received_reset( &place );
     CHECK( place.bytes == 0 && place.status == NETCODE_DATAGRAM_OK && place.error == 0 );
     CHECK_EQ( place.address.type, NETCODE_ADDRESS_NONE );
 }
