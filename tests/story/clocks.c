@@ -177,6 +177,11 @@ TEST( mutants_wait_ends_when_something_is_due )
     CHECK( clocks_waited > 0.0 && clocks_waited <= 0.11 );
     netcode_server_wait( w->servers[0], 0.001 );
     CHECK( clocks_waited <= 0.001 );
+    w->servers[0]->base.backlog = 1;
+    clocks_waited = -1.0;
+    netcode_server_wait( w->servers[0], 5.0 );
+    CHECK_NEAR( clocks_waited, -1.0, 0.0 );
+    w->servers[0]->base.backlog = 0;
     w->servers[0]->base.clock.now += 0.2;
     clocks_waited = -1.0;
     netcode_server_wait( w->servers[0], 5.0 );

@@ -238,6 +238,17 @@ TEST( replay_losses_of_a_jump )
     CHECK_EQ( replay.reordered, 0 );
 }
 
+/* From the first 64 packets that left the window on, the share is of those that did. */
+TEST( replay_the_loss_share_of_a_young_connection )
+{
+    nc_replay_t replay;
+    nc_replay_init( &replay, 0 );
+    for ( uint64_t sequence = 2; sequence <= 64 * ( NC_REPLAY_WORDS + 8 ); sequence += 2 ) {
+        nc_replay_advance( &replay, sequence );
+        CHECK_NEAR( nc_replay_loss_share( &replay ), sequence < 64 * ( NC_REPLAY_WORDS + 1 ) ? 0.0 : 0.5, 1e-9 );
+    }
+}
+
 #undef NEW
 #undef AGAIN
 #undef OLD
