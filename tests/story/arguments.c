@@ -664,6 +664,7 @@ TEST( corners_the_rest_without_a_log )
 TEST( corners_hooks_of_null )
 {
     netcode_set_printf_function( NULL );
+    CHECK( nc_printf_function == printf );
     netcode_set_printf_function( test_printf );
     netcode_set_assert_function( NULL );
     netcode_set_assert_function( test_assert_handler );

@@ -21,6 +21,17 @@ TEST( denied_in_answer_to_the_request )
     CHECK_EQ( world_last( w, NULL, &w->client_addresses[1], NETCODE_PACKET_DENIED )->bytes, 25 );
 }
 
+/* The first denial of a server whose sequences begin at zero is no copy of another one. */
+TEST( denied_by_sequence_zero )
+{
+    struct world_t * w = world_open( CLEAN, 1, 1, 1 );
+    w->cut_to = w->server_addresses[0];
+    struct recipe_t r = world_connect( w, 0, 1 );
+    world_step( w );
+    send_to_client( w, &r, NETCODE_PACKET_DENIED, 0, NULL, 0 );
+    CHECK( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTION_DENIED, 1.0 ) );
+}
+
 /* The last slot goes to another client between the challenge and the response. */
 TEST( denied_in_answer_to_the_response )
 {

@@ -1724,6 +1724,42 @@ TEST( linux_huge_pages )
 }
 
 /* A size that is named is granted, however many slots there are. */
+/* Each way has the size that the config names for it, on both sides. */
+TEST( linux_buffers_of_two_sizes )
+{
+    struct netcode_server_config_t server_config = lan_config();
+    struct netcode_client_config_t client_config;
+    struct netcode_socket_info_t info;
+    lan_close();
+    netcode_default_client_config( &client_config );
+    client_config.receive_buffer_bytes = server_config.receive_buffer_bytes = 65536;
+    client_config.send_buffer_bytes = server_config.send_buffer_bytes = 32768;
+    lan.servers[0] = lan_create( "127.0.0.1:0", server_config );
+    lan.clients[0] = netcode_client_create( "127.0.0.1:0", &client_config, lan.time );
+    REQUIRE( lan.servers[0] != NULL && lan.clients[0] != NULL );
+    info = nc_socket_info( &lan.servers[0]->base.socket );
+    CHECK( info.receive_buffer_bytes == 65536 && info.send_buffer_bytes == 32768 );
+    info = nc_socket_info( &lan.clients[0]->base.socket );
+    CHECK( info.receive_buffer_bytes == 65536 && info.send_buffer_bytes == 32768 );
+    lan_close();
+}
+
+/* The client's socket asks for ICMP errors, after a rebind, too. */
+TEST( linux_errors_are_wanted_after_a_rebind )
+{
+    lan_close();
+    lan_client( 0, "127.0.0.1:0" );
+    for ( int i = 0; i < 2; i++ ) {
+        int wanted = 0;
+        socklen_t bytes = sizeof( wanted );
+        int handle = ( (nc_socket_udp_t *) lan.clients[0]->base.socket.context )->handles[0];
+        (void) getsockopt( handle, IPPROTO_IP, 11, &wanted, &bytes );
+        CHECK_EQ( wanted, 1 );
+        CHECK_EQ( netcode_client_rebind( lan.clients[0] ), 1 );
+    }
+    lan_close();
+}
+
 TEST( linux_buffers_of_an_explicit_size_stay )
 {
     int which;

@@ -121,11 +121,24 @@ TEST( mutants_a_bad_token_has_no_server )
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 10.0 ) );
     netcode_client_report( w->clients[0], &report );
     CHECK_EQ( report.server_index, 1 );
+    double left = report.token_seconds_left;
+    world_run( w, 3.0 );
+    netcode_client_report( w->clients[0], &report );
+    CHECK_NEAR( report.token_seconds_left, left - 3.0, 0.05 );
     netcode_client_connect( w->clients[0], bad );
     netcode_client_report( w->clients[0], &report );
     CHECK_EQ( report.state, NETCODE_CLIENT_STATE_INVALID_CONNECT_TOKEN );
     CHECK_EQ( report.server_index, 0 );
     CHECK_EQ( report.num_servers, 0 );
+    for ( int at = 13; at < 1200; at += 7 ) { /* whatever of it can be read */
+        struct recipe_t r = recipe_for( w, 2 );
+        mint( &r, bad );
+        bad[at] = 0xff;
+        if ( netcode_client_connect( w->clients[0], bad ) == NETCODE_OK )
+            continue;
+        netcode_client_report( w->clients[0], &report );
+        CHECK_EQ( report.num_servers, 0 );
+    }
 }
 
 #endif

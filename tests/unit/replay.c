@@ -238,6 +238,20 @@ TEST( replay_losses_of_a_jump )
     CHECK_EQ( replay.reordered, 0 );
 }
 
+/* Near are the window, and as many sequences above the newest as a packet's low bytes can hide. */
+TEST( replay_what_is_near )
+{
+    nc_replay_t replay;
+    nc_replay_init( &replay, 0 );
+    nc_replay_advance( &replay, 1000000 );
+    CHECK_EQ( nc_replay_is_near( &replay, 1000000 ), 1 );
+    CHECK_EQ( nc_replay_is_near( &replay, 1000000 - NC_REPLAY_WINDOW + 1 ), 1 );
+    CHECK_EQ( nc_replay_is_near( &replay, 1000000 - NC_REPLAY_WINDOW ), 0 );
+    CHECK_EQ( nc_replay_is_near( &replay, 0 ), 0 );
+    CHECK_EQ( nc_replay_is_near( &replay, 1000000 + ( 1 << NC_SEQUENCE_NEAR_BITS ) - 1 ), 1 );
+    CHECK_EQ( nc_replay_is_near( &replay, 1000000 + ( 1 << NC_SEQUENCE_NEAR_BITS ) ), 0 );
+}
+
 /* From the first 64 packets that left the window on, the share is of those that did. */
 TEST( replay_the_loss_share_of_a_young_connection )
 {

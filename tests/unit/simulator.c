@@ -659,6 +659,13 @@ TEST( simulator_moves )
         CHECK_EQ( a.receive( a.context, &got, 1 ), 1 );
         REQUIRE_EQ( netcode_network_simulator_move( simulator, &to, &from, 0 ), NETCODE_OK );
     }
+    out.address = from;
+    b.send( b.context, &out, 1 );
+    netcode_network_simulator_update( simulator, time += 0.2 );
+    REQUIRE_EQ( netcode_network_simulator_move( simulator, &from, &to, 1 ), NETCODE_OK );
+    CHECK_EQ( a.rebind( a.context ), 1 );
+    CHECK_EQ( a.receive( a.context, &got, 1 ), 0 ); /* what waited in the old socket is lost */
+    REQUIRE_EQ( netcode_network_simulator_move( simulator, &to, &from, 0 ), NETCODE_OK );
     REQUIRE_EQ( netcode_network_simulator_move( simulator, &from, &to, 1 ), NETCODE_OK );
     REQUIRE_EQ( netcode_network_simulator_move( simulator, &from, &to, 0 ), NETCODE_OK ); /* before it has rebound */
     out.address = there;
