@@ -875,6 +875,33 @@ TEST( roaming_echoes_that_count )
     server_drain( w, 0, 0 );
 }
 
+/* Probes to other addresses that a client was heard from end with a move: it would have to answer new ones. */
+TEST( roaming_echoes_end_with_a_move )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    uint64_t here, there;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    roam_to( &p, "10.3.0.1:7000" );
+    puppet_say( &p, 30, 1 );
+    puppet_step( &p );
+    here = p.probe;
+    roam_to( &p, "10.3.0.2:7000" );
+    puppet_say( &p, 30, 2 );
+    puppet_step( &p );
+    there = p.probe;
+    CHECK_NE( here, there );
+    roam_to( &p, "10.3.0.1:7000" );
+    roam_echo( &p, here );
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+    roam_to( &p, "10.3.0.2:7000" );
+    roam_echo( &p, there );
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+    server_drain( w, 0, 0 );
+}
+
 TEST( roaming_echoes_are_good_for_two_seconds )
 {
     struct world_t * w = roam_world( 4, 0 );
