@@ -10,23 +10,20 @@
     cc -x c -DNETCODE_IMPLEMENTATION -c netcode.h
 
     ================================================================================================================
-    MANUAL
+    MANUAL. The pages that it names are in examples/docs/.
 
-      1  Five minutes               6  Threads                        11  Build switches
-      2  The architecture           7  Clocks                         12  What it does not do
-      3  Concepts                   8  Errors and drop reasons        13  Where it departs from the standard's text
-      4  Servers, step by step      9  Limits                         14  Security: what is promised, what can not be
-      5  Memory                    10  The network, and others        15  Messages
-                                                                      16  Paths
-                                                                      17  Licence
+      1  Five minutes                  7  Clocks                               13  Departures, decisions: STANDARD.md
+      2  The architecture              8  Errors and drop reasons              14  Security: SECURITY.md
+      3  Concepts                      9  Limits; more in LIMITS.md            15  Messages; more in MESSAGES.md
+      4  Servers, step by step        10  The network, and others: NETWORK.md  16  Paths; more in PATHS.md
+      5  Memory; more in LIMITS.md    11  Build switches                       17  Licence
+      6  Threads; more in THREADS.md  12  What it does not do: STANDARD.md
 
     1  FIVE MINUTES
 
-    A server with 16 slots, and a client. Your loop calls both and passes the time; the library has no threads of its
-    own.
+    A server with 16 slots, and a client. Your loop calls both and passes the time; the library has no threads.
 
         netcode_init();
-
         struct netcode_server_config_t config;                       // the server
         netcode_default_server_config( &config );
         config.events = 1;                                           // netcode_server_next_event reports all
@@ -63,26 +60,19 @@
             netcode_client_send_packet( client, data, bytes );       // does nothing while not connected
         }
 
-    create returns NULL on error: see 8.
-
     examples/client_server.c is the complete program; examples/server.c and examples/client.c use real sockets.
 
     2  THE ARCHITECTURE
 
-              1 log in, ask to play (HTTPS)                       the private key is here ...
-        +--------+ --------------------------> +-------------+
-        | client |                             | web backend |  netcode_generate_connect_token
-        +--------+ <-------------------------- +-------------+
-             |      2 a connect token (HTTPS)          :
-             |                                         : the private key, by a channel of yours
-             |      3 request, with the token          v
-             |  ---------------------------> +------------------+
-             |      4 challenge              | dedicated server |  ... and here. Never in the client.
-             |  <--------------------------- +------------------+
-             |      5 response
-             |  --------------------------->
-             |      6 keep-alives and payloads, encrypted in both directions
-             +<----------------------------------->+
+        +--------+ 1 log in, ask to play (HTTPS) +------------------+
+        |        | ----------------------------> |   web backend    |   has the private key, for
+        |        | <---------------------------- +------------------+   netcode_generate_connect_token
+        |        | 2 a connect token (HTTPS)              :              the private key, by a channel of yours
+        | client | 3 request, with the token              v
+        |        | ----------------------------> +------------------+
+        |        | <- 4 challenge, 5 response -> | dedicated server |   has the private key; the client never has
+        |        | <- 6 keep-alives, payloads -> +------------------+
+        +--------+ encrypted in both directions
 
     A connect token contains the player's number (client id), up to 32 server addresses, two session keys and 256 bytes
     of your own (user data). Only backend and servers can read its private part; the client reads the addresses and its
@@ -104,47 +94,33 @@
     4  SERVERS, STEP BY STEP
 
     address      netcode_server_create( "203.0.113.5:40000" ) is the address in tokens; the server binds the wildcard
-                 address at that port. Behind a NAT or in a container, bind_address is the address to bind and
-                 public_addresses are those in tokens. Port 0 binds any free port; netcode_server_get_port returns it.
-                 On a machine with several addresses, set bind_address to the one that tokens name: on a wildcard
-                 socket the system chooses the source address of replies, and clients accept packets only from the
-                 address that they sent to.
-    update       receives, replies, sends keep-alives, ends what timed out. The work of one update is limited, so that
-                 a flood can not block it, and each client has a share of that work: see 9.
+                 address at that port (0: any free one, netcode_server_get_port). Behind a NAT or in a container,
+                 bind_address is the address to bind and public_addresses are those in tokens. With several addresses,
+                 bind the one that tokens name: on a wildcard socket the system chooses the source address of replies,
+                 and clients accept packets only from the address that they sent to.
+    update       receives, replies, sends keep-alives, ends what timed out. Its work is limited, so that a flood can not
+                 block it, and each client has a share of that work: see 9.
     admission    admit_callback is called last, before a client gets its slot: 0 denies it. Use it for bans, and where
                  several servers must agree (6). An answer that has to be fetched: start that, return
                  NETCODE_ADMIT_LATER, and accept or deny when the client asks again, a tenth of a second later.
     a crash      a player whose game crashed can reconnect at once with a newer token if replace_existing_clients is
                  on; otherwise when the old session has timed out.
     keys         netcode_server_set_private_keys sets up to four, tried in order. To rotate: give servers {new, old},
-                 then the backend the new one, then, when the last old token has expired, servers {new}. Connected
-                 clients stay connected.
+                 then the backend the new one, when the last old token has expired, servers {new}. Clients stay.
     why not?     netcode_server_stats counts every refusal by reason; drop_callback and the log (level DEBUG) report
                  each one. At level INFO the log reports why players could not connect, one line a second for each
                  reason. netcode_client_report is the client's view. Common causes: the token names another address (the
                  log shows both), a clock is wrong by more than the token's lifetime, the token has expired, a firewall
-                 drops UDP, the server is full, or its application does not read events. Not every drop is an error: a
-                 client disconnects with ten packets; the first empties its slot, and the other nine count as
-                 UNKNOWN_ADDRESS without a log line.
+                 drops UDP, the server is full, or its application does not read events. Not every drop is an error: of
+                 the ten packets of a client that disconnects, nine count as UNKNOWN_ADDRESS, and are not logged.
 
     5  MEMORY
 
     create and start allocate all memory, stop keeps it for the next start, destroy frees it; no other call allocates.
     netcode_client_memory and netcode_server_memory return the number of bytes beforehand; your allocator is called for
-    a few blocks. A start with another number of slots needs the old and the new memory for a moment. A slot and what
-    belongs to it (its share of handshakes, used tokens and tables) takes 1.9 KiB, 0.6 KiB more with roaming and 0.2
-    with events, a buffer of the pool 1.4 KiB, a server without slots and pool 268 KiB, a client without its pool 6 KiB.
-    A buffer is written to only when it is used, and wiped only then; buffers that were used before are used first. So
-    where the system provides memory page by page, as it does for malloc's large blocks, a pool takes as much memory as
-    was ever in use at once. A client reserves 372 KiB so, of which it uses 12 when it is created, and 16 while its
-    application reads each tick. If your allocator provides all memory at once, choose a smaller pool.
-    Received packets are in a pool, aligned to 16 bytes. They are yours until you free them, for any time, through stop,
-    start and the reuse of their slot. Every client has a share of the pool that others can not use. When a client has
-    more packets queued than its quota, its newest are dropped and counted as QUEUE_FULL. Payloads of disconnected
-    clients are evicted first, but with `events` those of a slot that is used again count for its next client. If the
-    application reads all payloads between two updates, datagrams for which no buffer is free wait in the socket until
-    the next update.
-    Secrets are wiped when the client, slot or handshake that they belong to ends, packets when their pool is freed.
+    a few blocks. Received packets are in a pool, aligned to 16 bytes. They are yours until you free them, for any time,
+    through stop, start and the reuse of their slot. Secrets are wiped when the client, slot or handshake that they
+    belong to ends, packets when their pool is freed. LIMITS.md has the sizes, and who gives way when the pool is full.
 
     6  THREADS
 
@@ -152,136 +128,50 @@
     different threads. Set the process-wide hooks (log level, printf, assert, tagging) and call netcode_init before the
     threads start. Callbacks run inside your own calls and may call the library: destroy, stop and start then take
     effect when the outermost call returns; an update inside an update is refused. A callback must return: no longjmp
-    and no C++ exception may leave it. It may run on another stack, such as a fiber's.
-
-    One server object uses one core. To use more, run several objects, each on its own thread: on different ports (the
-    token names those that a player may try), or on Linux all on one port with share_port, where the system assigns each
-    client address to one of them. When the number of servers changes, the system assigns most addresses to other
-    servers, and so it does with the new address of a client that moves (16): set stray_callback in each, or open all
-    before the first client connects and close none. It gets the packets of sessions that an object does not know. Copy
-    them to the other objects, each on its own thread, by netcode_server_process_packet: the one that knows the session
-    accepts them, and sends to the client through its own socket. While an object processes such a packet, its
-    stray_callback must return 0, or packets would circle. It is called for junk too: let it drop what it can not pass
-    on at once.
-    Each object keeps its own promises, but no object knows what another did. So, across all of them,
-      - a client id can be connected once in each;
-      - a token can connect once in each, from another address, as with several servers of one token (14).
-    Where that matters, let admit_callback look into a table of your own, under a lock: the connected ids (removed when
-    connect_disconnect_callback reports their end) and the tags of used tokens, until they expire. tests/threads.c is
-    such a program; between machines, examples/fleet/admission.h keeps that table in Redis.
+    and no C++ exception may leave it. It may run on another stack, such as a fiber's. One server object uses one core;
+    for several, also on one port (share_port), and what they do not know of each other, see THREADS.md.
 
     7  CLOCKS
 
     `time` is yours, in seconds, from any start. The library adds up the forward steps: a time that stands still or goes
-    back, NaN and infinity do nothing. Unix time is needed for token timestamps only and comes from config.unix_time
-    (default: the system's). If you supply both, and libsodium's random source, two runs with the same inputs have the
-    same results, bit for bit. The real clock is read for one purpose: how long a server receives from the operating
-    system's own sockets during a flood (section 9).
+    back, NaN and infinity do nothing. Unix time is needed for token timestamps only: config.unix_time, or the system's.
+    If you supply both, and libsodium's random source, two runs with the same inputs have the same results, bit for bit.
+    The real clock is read only for how long a server receives from the system's own sockets in a flood (LIMITS.md).
 
     8  ERRORS AND DROP REASONS
 
-    create returns NULL on error; netcode_client_create_error and netcode_server_create_error return the reason. A
-    mistake of the caller calls netcode_assert in debug builds; in release builds it is logged and refused. Network
-    input is never an error: a dropped datagram is counted under one of the reasons in NETCODE_DROP_LIST, each with a
-    name and a sentence.
+    create returns NULL on error; netcode_client_create_error and netcode_server_create_error return the reason. The
+    caller's mistakes call netcode_assert in debug builds; in release builds they are logged and refused. Network input
+    is never an error: a dropped datagram is counted by reason. NETCODE_DROP_LIST has a name and a sentence for each.
 
     9  LIMITS
 
-    payload 1200 bytes, datagram 1225; slots 65535 a server; servers 32 a token; private keys 4
-    pending handshakes: max( 1024, 4 x slots ) (pending_handshakes); 4 addresses a token, 4 tokens an address, 4
-      handshakes a client id. At each of these limits the oldest is evicted, unless it is younger than 0.5 s and of the
-      same token (REQUEST_TOO_SOON); but of a client id's handshakes the one
-      whose token expires first; if that is the new one, it is refused (TOKEN_OUTLIVED). A client with a valid token can
-      connect while fewer valid tokens than entries arrive within its round trip: with 1,024 entries and 400 ms, fewer
-      than 2,560 a second. A handshake ends 10 s after the last reply to it, or after the token's timeout if that is
-      shorter; both are doubled while the server has a backlog, the timeout for a second longer.
-    used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
-      Of those that expire, a client id has at most 16. When it has 16, its tokens that expire no later than the
-      earliest of them are refused, and a later one replaces that. When all records are in use, the earliest-expiring is
-      forgotten, and all clients' tokens that expire no later are refused. One client id can not cause that: it takes
-      32 of them (at the smallest sizes) that connect 16 times each before their tokens expire. Tokens that never
-      expire have no such limit: with NETCODE_SEQUENCE_BASE_ZERO one client id can use all of their half, and further
-      ones are refused.
-    replay window 320 packets; a jump of more than 2^32 is refused
-    replies to one handshake: 4 at once, then 10 a second
-    packet pool max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) buffers; 256 packets queued a client; 10 disconnect
-      packets
-    a slot whose client never confirms: the token's timeout, at most 60 s; 10 s where the token has none
-    a client: a pool of 256 buffers, all of which may be queued; it remembers 16 tokens
-    sizes in a config: more than 2^24 counts as 2^24; 0 or less is the default
-    work per update of a server, for each 1/60 s since the last one, from 1 to 6 of them, so that a server at 20 Hz gets
-      three times as much as one at 60 Hz:
-        1,100 datagrams are received from the socket, and 16 more for each slot above 64, and as many again as the
-          system returns within 1.25 ms (8,192 at most, and none from a socket, simulator or callback of yours, so
-          that such runs repeat); a connection request counts three times; the rest waits in the socket's buffer
-        102 private keys are tried on connect tokens; further requests are dropped (REQUEST_NOT_OPENED), and clients
-          repeat theirs ten times a second: with junk at 170 Mbit/s, a server with one key opens 3 of 10 of them,
-          one with four keys 1 of 13
-        16 packets of each client are opened whatever the others send, and 192 more in all (1,024 where fewer were
-          opened before); a client that sends more, or whose address is forged, loses its own (OVER_SHARE)
-        512 timers or so: when thousands are due at once, some keep-alives and timeouts wait for the next updates
-      A packet filter is attached to the server's own sockets, on Linux (kernel_filter): it drops datagrams whose type
-        or size no client sends. When more arrives than an update can receive (three quarters of the socket's buffer are
-        in use, datagrams wait for the next update, or receiving took longer than 1.25 ms), it drops more, after 0.1 s:
-        - of up to eight clients' addresses and four unknown senders (all ports of an IP address, IPv6: of a /64) that
-          send 720 datagrams a second, or a 16th of all and 240, 15 of 16 or 255 of 256. Where others use a client's
-          address, the packets with sequences near the client's newest pass (which are easily guessed with
-          NETCODE_SEQUENCE_BASE_ZERO, and of other implementations, which start at 0)
-        - if that does not suffice and much comes from unknown addresses, all that is no request or response from there
-          (with roaming, 15 of 16, 63 of 64, ...), and then 3 of 4, 15 of 16 or 63 of 64 requests and responses, too;
-          not with a stray_callback
-        After 4 s, and up to 64 s after relapses, less is filtered, step by step. What is dropped counts as
-        kernel_drops; the log reports it at INFO
-      So an attacker who sends up to 170 Mbit/s of any kind of packet does not affect the other clients of a server of
-      up to 1,000 (the filter of a larger one passes more), from half a second after its start: 99 % of their packets
-      are received, at most one tick late, for at most 15 % of a core more; and 90 % of those of a client whose address
-      is forged, unless the attacker knows its sequences. This holds with Linux's default receive buffer of 208 KiB,
-      too, as long as the clients' own packets fill at most half of it between two updates (250 packets of up to 256
-      bytes, 90 larger ones); net.core.rmem_max raises it. Two exceptions are known: replays of all clients' packets,
-      with their addresses forged, are absorbed up to 60 Mbit/s with a buffer of 4 MiB, and less with a smaller one; and
-      so are packets forged at the addresses of more than eight clients (with 208 KiB, of eight). A tenth of a second is
-      lost each time that less is filtered and the flood goes on. The figures are for datagrams of 43 bytes and more
-      (500,000 a second): of 1.2 million of 18 bytes, chance lets so many pass that 67 to 84 % are heard. make fairness
-      tries the settings.
-      Other systems, and sockets of your own, have no such filter.
-    work per update of a client: 2048 units (update_budget);
-      a batch: 64 datagrams out
+        limit                                   who is refused, or loses    counted as              config
+        payload 1200 bytes, datagram 1225       what is larger              OVERSIZED_DATAGRAM      -
+        slots 65535 a server                    a client, if none is free   SERVER_FULL             -
+        servers 32 a token; private keys 4      the call fails              -                       -
+        handshakes max( 1024, 4 x slots )       the oldest, or the new one  REQUEST_TOO_SOON        pending_handshakes
+        token: 4 addresses; address: 4 tokens   the oldest, or the new one  REQUEST_TOO_SOON        -
+        client id: 4 handshakes                 whose token expires first   TOKEN_OUTLIVED          -
+        handshake: 4 replies, then 10 a second  who asks sooner             REQUEST_TOO_SOON        -
+        used tokens max( 1024, 8 x slots )      those expiring no later     TOKEN_REFUSED_UP_TO     consumed_tokens
+        half of them for those that never do    another such token          TOKEN_NO_RECORD_FREE    consumed_tokens
+        replay window 320 packets               older packets               SEQUENCE_TOO_OLD        -
+        a jump of 2^32 in the sequence          the packet                  SEQUENCE_TOO_FAR_AHEAD  -
+        a server's pool, see below              what finds no buffer        POOL_EMPTY              packet_pool_buffers
+        client of a server: 256 packets queued  its newest                  QUEUE_FULL              packet_quota
+        client's pool: 256, all may be queued   its newest                  QUEUE_FULL              packet_pool_buffers
+        update: 1,100 datagrams                 the rest waits              kernel_drops            receive_buffer_bytes
+        update: 102 private keys are tried      requests: they come again   REQUEST_NOT_OPENED      -
+        update: 16 packets a client, 192 more   who sends more              OVER_SHARE              -
+        update: 512 timers or so                nobody: the rest waits      -                       -
+        flood: 720 datagrams a second           its senders, on Linux       kernel_drops            kernel_filter
+        update of a client: 2048 units          nobody: the rest waits      -                       update_budget
 
-    10  THE NETWORK, AND OTHERS
-
-    Client and server use the network only through struct netcode_socket_t. The library makes it from UDP sockets, from
-    the network simulator and from the override callbacks; put your own into config.socket. A dual-stack server or
-    client has one socket of each family, served in turn; on the simulator only its first address is used.
-
-    On Linux only, where the system supports it:
-      recvmmsg, SO_RXQ_OVFL    datagrams are received in batches; those that were lost because the buffer was full are
-                               counted
-      sendmmsg                 with batch_sends, up to 64 packets go to the system in one call
-      SO_ATTACH_FILTER         kernel_filter: junk and floods are dropped before they are copied, see 9
-      SO_MEMINFO               shows how full a server's receive buffer is
-      connect                  a client's socket is connected to its server: sends cost less, and the system drops
-                               datagrams from other senders (which are not counted as WRONG_SERVER then)
-      SO_REUSEPORT             share_port, see 6
-      madvise                  a server requests huge pages for large memory, that is, from some hundred slots on
-    Linux (3.15 and later) ignores ICMP messages that claim a small path MTU, which anyone can forge: packets are not
-    fragmented because of them. Other systems may fragment packets larger than the claimed size for minutes. Datagrams
-    that the system refuses to send, because they are too large or its buffers are full, are counted as send_errors.
-    Socket buffers: 4 MiB in each direction, or 4 KiB a slot where that is more, are requested when a server starts; the
-    system grants at most net.core.rmem_max and wmem_max. netcode_server_stats returns what was granted.
-
-    Peers: every netcode 1.02 implementation that follows the standard. Known differences of others:
-      - Some accept only smaller datagrams: to the Go and TypeScript ports, payloads above 1197 bytes, and to benny-n's
-        (1182 at most anyway) above 1177, need sequence_base NETCODE_SEQUENCE_BASE_ZERO, because with six sequence bytes
-        a payload of 1200 bytes makes a datagram of 1223. renet sends up to 1300: above 1200 they are dropped.
-      - renet, benny-n's, netcode.io.net and lightyear 0.19 write the IPv6 addresses of tokens in network order, where
-        the standard has little-endian words: each side reads a wrong address. A token can name a server in both orders
-        (netcode-token mint --network-order). IPv4 is the same everywhere.
-      - renet's tokens are 8 bytes of client id and then the standard's token without its padding: remove the 8, pad to
-        2048 with zeros. It writes sequence 0 with no sequence bytes, which the standard forbids: that packet is
-        dropped, and connecting takes until the next one (0.4 s).
-      - lightyear up to 0.19 connects. Its keep-alive has a client id in the field of the client index (an impossible
-        index is reported as -1), and its denied packet has a byte of body, so it is dropped.
-      - renet2 (version "NETCODE 1.a2") and lightyear from 0.20 on (big-endian) have protocols of their own.
+    A server's pool has max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) buffers. A slot whose client never confirms ends
+    after the token's timeout, at most 60 s; 10 s where the token has none. A client remembers 16 tokens. A batch sends
+    64 datagrams, a disconnect ten. In a config more than 2^24 counts as 2^24, 0 or less as the default. The limits of
+    an update are for 1/60 s. LIMITS.md has the rules: handshakes, used tokens, work, the filter, what a flood can do.
 
     11  BUILD SWITCHES
 
@@ -292,17 +182,15 @@
                                define NETCODE_API, but not for users of a DLL with MSVC: __declspec( dllimport )
     NETCODE_MESSAGES           messages, see 15: define it wherever the header is included
     NETCODE_NO_SOCKETS         leave the operating system's sockets out
-    NETCODE_NO_LINUX_EXTRAS    leave out what 10 lists for Linux, and ICMP error queues
+    NETCODE_NO_LINUX_EXTRAS    leave out what NETWORK.md lists for Linux, and ICMP error queues
     NETCODE_ASSERT( c )        your assert; else netcode_set_assert_function, and nothing under NDEBUG
     NETCODE_PACKET_TAGGING     0: leave DSCP marking out
     NETCODE_PLATFORM           detected unless defined. NETCODE_DEBUG / NETCODE_RELEASE and NETCODE_LITTLE_ENDIAN /
-                               NETCODE_BIG_ENDIAN are detected too, for code that uses them: asserts follow NDEBUG,
-                               and the library is the same on every byte order
+                               NETCODE_BIG_ENDIAN are, too, for code that uses them: the library does not
 
     It uses these functions of libsodium: sodium_init, sodium_memcmp, sodium_memzero, randombytes_buf,
     crypto_aead_chacha20poly1305_ietf_encrypt and crypto_aead_chacha20poly1305_ietf_decrypt,
-    crypto_aead_xchacha20poly1305_ietf_encrypt and crypto_aead_xchacha20poly1305_ietf_decrypt. The copies that other
-    netcode libraries bundle have them too.
+    crypto_aead_xchacha20poly1305_ietf_encrypt and crypto_aead_xchacha20poly1305_ietf_decrypt.
 
     Include system headers before or after netcode.h: the library is the same, or (strict C modes on 32-bit Linux;
     windows.h with winsock.h in it, except on MinGW) it does not compile, and the error says what to do. If it is
@@ -313,86 +201,11 @@
         #error "another netcode.h was found: see the include paths"
         #endif
 
-    12  WHAT IT DOES NOT DO
-
-    Payloads are datagrams: messages (15), which are optional, add reliability, ordering, fragments and congestion
-    control. No NAT punching, no peer to peer, no compression, no voice, no matchmaking, no TLS: tokens travel from
-    backend to client over your HTTPS. It does not hide which addresses exchange packets, when, and how much.
-
-    13  WHERE IT DEPARTS FROM THE STANDARD'S TEXT
-
-    Where the text is wrong and deployed peers agree: the request carries the token's nonce of 24 bytes and has 1078
-    bytes; the challenge token has 300; address types are 1 and 2; a nonce is 4 zero bytes and the 64-bit sequence;
-    a token is expired when its timestamp is <= now. Stricter than other implementations, as the standard requires: a
-    connected client that the server disconnects goes to DISCONNECTED and not to the next server; all servers of
-    a token share its time to connect. Sooner than the standard: after 0.25 s of silence (next_server_seconds; 0: in
-    turn), or at once if the system can not send to a server, the client asks the token's next one, too. It goes on
-    asking those before, and connects to the first that answers. A server that was not chosen drops its handshake as in
-    9.
-
-    Comments cite sections of the standard, as in Standard: Replay Protection. It is STANDARD.md in
-    https://github.com/mas-bandwidth/netcode. They also cite these decisions, which are stronger than the standard and
-    do not change the wire format:
-      1   No key encrypts two messages with one nonce. Sequences start at a random place below 2^48 and not at zero
-          (sequence_base). Those of a server's replies before there is a slot are random, in the upper half. Those of a
-          client object never go back. So a restarted server, a copy of it, or another server of the same token does not
-          use a nonce again.
-      2   A challenge is valid only for the address and the token that it was made for.
-      3   Every pending handshake ends, and so does a slot whose client never confirms. See 9.
-      4   A token that has connected is consumed: it is remembered until it expires, and can not connect again.
-      5   The replay window starts at the packet that connected, so that older packets are refused; a sequence that
-          jumps by more than 2^32 is refused.
-      6   One update does a limited amount of work, and a client that floods loses its own packets. See 9. ICMP errors
-          are counted and reported, and change nothing else.
-      7   Everything that can be refused without cryptography is refused before any. Replies to repeated requests are
-          limited. The hash tables have a secret key.
-      8   Every reply is smaller than the packet that it replies to.
-      9   Secrets are wiped when the client, slot or handshake that they belong to ends, and compared in constant time.
-      10  A crashed player can reconnect at once: with replace_existing_clients, a later token of the same client id
-          takes over the slot.
-      11  The first request and response are sent at once, then ten a second; requests to several servers (13) two at a
-          time.
-      12  Any time is accepted: only finite steps forward count.
-      13  A client object that has been connected with a token refuses to connect with it again.
-
-    14  SECURITY: WHAT IS PROMISED, WHAT CAN NOT BE
-
-    Payloads are secret and authentic (ChaCha20-Poly1305, libsodium's), and delivered at most once, to and from the
-    holder of the token. Without the token an attacker can not connect, inject, replay, disconnect others, use the
-    server as an amplifier (at most 0.31 bytes out for a byte in), or cause much work at little cost. This wire format
-    can not provide the following:
-      - no forward secrecy: an attacker who records the packets and later gets the private key can read them. Rotate
-        keys.
-      - a stolen token that is used first connects the thief: the backend must send tokens over TLS only, and make them
-        short-lived.
-      - one token at two servers, or at one server before and after its restart, uses the same keys. Random bases
-        keep nonces apart with high probability: two sessions of n packets a direction overlap with 2n / 2^47, which
-        for an hour at 60 Hz (n = 216,000) is 3.1e-9, and for all pairs of a token used at 32 servers 1.5e-6.
-        Recorded packets of one session are outside the other's replay window with probability 1 - 2^-15, and those
-        inside are accepted only if no packet with that sequence was received yet. Packets that one server of a token
-        sent can be presented as another's while both have its keys.
-      - a server may be copied after its start (the process forks, a snapshot of its machine is resumed twice): for
-        handshakes and sessions that were not connected yet, the copies use no nonce twice. Each copy draws random
-        numbers of its own for each session's base (as above), each reply before there is a slot (63 bits: of 1,000
-        replies to one token two have the same sequence with 5.4e-14) and each challenge (it adds up to 2^32 to the
-        last one's number: 10,000 challenges of each copy share a number with 4.7e-6; one start has numbers for some
-        2^33). Sessions that were connected may continue in one copy only: no other copy may call any function for
-        this object, not even destroy, which sends too. For a client object the same holds from its creation on. The
-        system must give each copy different random numbers: it does after a fork, and in a resumed machine where
-        the hypervisor notifies the system (Linux 5.18).
-      - with NETCODE_SEQUENCE_BASE_ZERO, the guarantee holds only for tokens that name one server, which is not copied,
-        and that are used by one client object; then tokens that may be older than the server's start are refused
-        (max_connect_token_lifetime, 30 s by default), with a precision of one second: a process that is killed and
-        restarted within the second in which a token was minted accepts that token again.
-      - a token is for one client object: if a second one uses it, an attacker who recorded the first can replay its
-        challenge, its keep-alive, and what the server sent after it.
-      - an attacker who reads the token on a player's machine can play as that player.
-
     15  MESSAGES
 
     With NETCODE_MESSAGES defined, one object for each connection sends and receives messages of any size in payload
     packets, each delivered as you choose. It has no network and no clock of its own, and create allocates all of its
-    memory. Joined to a client:
+    memory. Joined to a client (a server has one for each slot):
 
         struct netcode_messages_t * messages = netcode_messages_create( NULL, time );
         for ( ;; ) {                                                 // every tick
@@ -405,36 +218,7 @@
             netcode_messages_push_to_client( messages, client, time );
         }
 
-    A server has an object for each slot. Payloads of joined slots are not events: there is nothing to free.
-
-        config.events = 1;                                           // before netcode_server_create
-        struct netcode_messages_t * slots[16];                       // each of netcode_messages_create( NULL, time )
-        for ( ;; ) {                                                 // every tick
-            struct netcode_message_t message;
-            struct netcode_event_t event;
-            netcode_server_update( server, time );
-            while ( netcode_server_next_event( server, &event ) )
-                if ( event.type == NETCODE_EVENT_CONNECTED )
-                    welcome( event.client_index, event.client_id );
-                else if ( event.type == NETCODE_EVENT_DISCONNECTED )
-                    farewell( event.client_index, event.client_id );
-            for ( int i = 0; i < 16; i++ ) {
-                netcode_messages_pull_from_server( slots[i], server, i, time );
-                while ( netcode_messages_receive( slots[i], &message ) )
-                    play( i, message.channel, message.data, message.bytes );
-                if ( netcode_server_client_connected( server, i ) )
-                    netcode_messages_send( slots[i], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, data, bytes );
-                netcode_messages_push_to_server( slots[i], server, i, time );
-            }
-        }
-
-    The last messages of a client follow its DISCONNECTED, unless another client has its slot by then. When a slot's
-    client has gone, the next netcode_messages_pull_from_server resets the object: nothing that was queued for that
-    client reaches the next one. What you send to a client that has just connected is kept, unless its slot had another
-    session when you last read its messages, or since: then send after netcode_messages_pull_from_server. To be sure
-    that your last messages arrive, wait for their ACKED before you disconnect.
-
-    Which kind for what:
+    MESSAGES.md has a server, channels, receipts, large messages, streams, rates, guarantees. Which kind for what:
 
         kind                             for example                            what may happen to it
         UNRELIABLE                       voice, sparks, footsteps               lost, or late
@@ -443,186 +227,12 @@
         RELIABLE_ORDERED                 chat, score, commands, rounds          nothing
         RELIABLE_SEQUENCED               health, equipment, options             skipped if a newer one was there first
 
-    channels     32, each with an order of its own: a loss in one never delays another. Give a channel a priority (0 is
-                 sent first) and a weight among equals. Unreliable messages, and one fragment at a time, leave up to the
-                 least rate; beyond it they share the window.
-    receipts     a number that you give a message: netcode_messages_event returns it with ACKED, LOST, PROGRESS of large
-                 ones and streams, and SPURIOUS if LOST was reported too early. So a state that is sent as a difference
-                 follows what has arrived, and a purchase is known to be there. Events use space in the send buffer
-                 until you read them.
-    large        above 1180 bytes a message is sent in fragments. A message of up to 4 of them (4672 bytes) leaves as
-                 small ones do. While larger ones of no worse priority are sent, it obeys the window, too: it leaves
-                 before larger ones of its own channel, but for one fragment in a round trip, and by turns with those of
-                 other channels of its priority. Larger messages use the rate that all others of no worse priority leave
-                 unused, and slow down when the round trip grows. As many are in flight as both buffers hold: by default
-                 two of the largest. While one waits for the other side's buffer, all other messages use half of what is
-                 granted; but as long as another large one is sent, a few small ones are not held up. Larger ones of a
-                 channel are sent one behind the other, channels of one priority side by side, by weight. Those that
-                 fill the other side's buffer are sent with the best priority of those that wait for it. A large
-                 unreliable message is refused, or sent reliably (upgrade_large).
-    streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
-                 piece by piece, while packets are written, and the other side's functions get the pieces as they
-                 arrive. No side keeps a copy: one map for 64 players is in memory once. See below.
-    small        up to 128 bytes: while packets are lost, a reliable one is repeated in the next flight or two, so that
-                 a loss or two cost a tick and not a round trip: once from 0.1 % of the packets on, twice from 1 % on,
-                 five times while packets wait longer than 250 ms in a queue. On a link that has not carried twice the
-                 least rate for ten seconds, twice at most, and beside a transfer only within the window (repeats:
-                 adaptive, always, never). One that was lost is repeated once after it was sent again. They share
-                 packets; queued messages are sent at update or flush.
-    counters     reliable_retries_total and similar, in netcode_messages_stats. Over a connection few packets arrive
-                 twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
-    slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
-    rates        a window for fragments and unreliable messages. It grows while packets do not wait in queues, and
-                 shrinks in proportion to their wait. If more is lost than the link loses by itself (3 %, or one and a
-                 half times what it loses while the window is held after a cut, up to 10 %), the window becomes what was
-                 delivered in the last round trips, and is held for up to 5 s. Where others keep a queue full, delays do
-                 not count. Reliable messages in one piece wait for a rate only, of four windows in a round trip, so
-                 that what an interruption held up leaves at once. If in four round trips in a row more than a quarter
-                 of the packets was lost, or they waited longer than 250 ms in a queue, and the rate holds some back,
-                 more are sent than the path carries: until none waits, they obey the window, too, and share it, and the
-                 least rate, with unreliable ones and fragments, by priority; on a link that has not carried twice the
-                 least rate for ten seconds, the window alone. FIXED or NONE if you know the network. window_packets
-                 limits what is remembered; by default 1,024 packets with 4,096 messages and repeats: 1.2 MB a round
-                 trip. An unreliable message that waits longer than its time to live (0.5 s by default) is dropped and
-                 counted.
-    guarantees   Progress: with max_retries 0, while both sides live and read, every reliable message that was accepted
-                 arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses; unless it is
-                 cancelled, refused, has a time to live, or turns out too large or on a missing channel: then it is
-                 LOST.
-                 The least rate holds: up to least_bytes_per_second, messages in one piece wait for nothing. Beyond it
-                 they wait for a rate, and for the window where a larger message has a better priority. So it is where
-                 the link carries it. After an interruption of up to a second, delivery goes on within four round trips
-                 and three ticks, as long as round trips are longer than what the least rate needs for a packet.
-                 No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and beside
-                 larger ones for the window; and as many are in flight as the buffers hold. A lower priority delays a
-                 higher one only by what is in flight, by what a large message that waits for the other side's buffer
-                 keeps of it, and by what already fills that buffer and must arrive first; where more is sent than the
-                 path carries, by one fragment in a round trip, too.
-                 A share for each channel: unreliable messages, and RELIABLE ones of up to 4672 bytes, never wait for
-                 larger ones of their channel, nor do ordered ones for its streams. What is larger waits for what its
-                 own channel began before: give streams a channel of their own. A channel that is filled until FULL
-                 leaves a 32nd of the send buffer to the others, of which the first gets half: 8 KB by default.
-                 No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds;
-                 within 20 s if the other side uses another version, or was reset alone. (In the first seconds after a
-                 connection or a reset has begun, another reset can go unnoticed, and messages that were accepted in
-                 those seconds can be lost without an event: begin a new connection instead, which resets both sides.)
-                 An ack costs what its packets carried, and a look at the packets in flight. Streams are begun at a
-                 limited rate: 128 at once, and 512 a second; twice as many are accepted.
-    giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that
-                 is given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
-    memory       3.0 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
-                 and 96 KiB or a quarter of one. What is remembered of packets is a part of the send buffer, or beside
-                 it where that has its least size (netcode_messages_memory returns the sum: 1.2 MB by default, 72 KiB at
-                 the least). Parts that no message has needed use no pages of the system. A side that only sends large
-                 messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and
-                 a buffer may be for one. reset and destroy wipe what was used. A message that is larger than the other
-                 side accepts, or for a channel that it does not have, is refused (TOO_LARGE, NO_CHANNEL). If it was
-                 queued before the other side had reported that, it is LOST; an ordered one, or one that was begun,
-                 breaks: BROKEN.
-    trust        input from the peer is not trusted: every byte of a packet is checked before any has an effect, and
-                 netcode_messages_stats counts what was dropped, by reason. A peer may acknowledge packets that never
-                 arrived, to get a higher rate. One packet number in 256 is skipped at random: a peer that acknowledges
-                 such a number breaks the connection (BROKEN), and nothing but that is sent any more.
-
-    A stream's functions on the sending side, and on the receiving side, which has them in its config:
-
-        void read_map( void * context, uint32_t offset, uint8_t * data, int bytes )
-        {
-            memcpy( data, (const uint8_t *) context + offset, (size_t) bytes );
-        }
-
-        struct netcode_messages_stream_t stream;                     // for each player
-        memset( &stream, 0, sizeof( stream ) );
-        stream.bytes = map_bytes;
-        stream.tag = 1;                                              // what it is: the other side gets this number
-        stream.receipt = 7;                                          // for ACKED, LOST and PROGRESS
-        stream.context = map;                                        // keep it until you have read ACKED or LOST
-        stream.read_function = read_map;
-        netcode_messages_send_stream( slots[i], &stream );
-
-        int write_map( void * context, uint32_t offset, const uint8_t * data, int bytes )
-        {
-            memcpy( (uint8_t *) context + offset, data, (size_t) bytes );
-            return 1;                                                // 0: no more of it, please
-        }
-
-        int accept_stream( void * context, struct netcode_messages_stream_t * stream )
-        {
-            if ( stream->tag != 1 || stream->bytes > map_capacity )
-                return 0;                                            // the sender gets LOST
-            stream->context = map;
-            stream->write_function = write_map;
-            stream->end_function = map_is_there;                     // the last call: complete or not
-            return 1;
-        }
-
-        config.accept_stream_function = accept_stream;               // of the receiver's netcode_messages_config_t
-
-    A stream takes up to 4.2 KiB of the send buffer and 0.6 KiB of the receive buffer, however long it is. Its bytes
-    arrive in any order of offsets, each once. netcode_messages_cancel_stream ends it.
-
-    A packet capture shows sizes and times only: the contents are what netcode_messages_generate_packet wrote. For what
-    RakNet's packets and features became, see examples/docs/MIGRATION.md.
-
     16  PATHS
-
-    How good is the link? Once a second, client and server put a probe into a keep-alive: 8 bytes in place of the slot's
-    numbers, which other peers ignore once connected. The other side returns it at once. netcode_client_stats and
-    netcode_server_client_stats have the round trip (smoothed, lowest, variation), the packets that were lost and
-    reordered on their way here, and the share that was lost of the last 256. A round trip is measured from update to
-    update: at 60 Hz it is up to 33 ms longer than the network's. It stays 0 with peers that do not answer. Where
-    keep-alives are sent anyway, a probe takes the place of one; beside payloads, probes and their echoes are 62 bytes a
-    second in each direction.
 
     With roaming in the server's config, a connected client whose address changes stays connected: a phone that goes
     from Wi-Fi to cellular, a NAT that forgets its mapping or gives another port. Clients of this library have nothing
-    to switch on; those of other implementations do not answer probes, so they are not moved and time out as ever. The
-    application gets NETCODE_EVENT_MOVED, the log a line at INFO.
-
-      1  The slot is found by the packet's sequence, if its client has sent some million packets or starts at a random
-         sequence, as this library's do: at most 2^16 above the newest one. At most two slots are tried with their keys,
-         a slot 8 times at once and 8 times a second; packets from a candidate's address have the client's share (9).
-      2  Only an authentic packet that is newer than all before it makes its address a candidate. It is a packet of the
-         session like any other: a payload is delivered, a disconnect disconnects.
-      3  Probes are sent to a candidate, and nothing else: never more bytes than came from there, at most 10 a second to
-         all of a client's candidates, each with 47 random bits, valid for 2 s; 16 more tell whose probe it is.
-      4  The keep-alive from there that returns one moves the slot: until then, all else goes to the old address. So
-         after an unannounced change a client receives nothing for two round trips and a few updates; what it sends is
-         received at once, unless it arrives late, from an address that is not its own yet, or not any more.
-      5  A client has at most three candidates; the oldest is evicted, but not in its first 0.25 s. A candidate ends 2 s
-         after its last newer packet.
-      6  An address belongs to one client. Another client is moved there only after the one that has it was silent there
-         for 0.25 s: clients of a NAT that deals its ports anew swap them so. The one that had it keeps its slot, keys
-         and timeout, and nothing is sent to it until it is moved somewhere itself, perhaps there again;
-         netcode_server_client_address returns NETCODE_ADDRESS_NONE meanwhile.
-      7  Handshakes do not roam: a challenge is valid for its address only.
-
-    The client takes a fresh local address once a second while it is connected and receives nothing, when sending fails
-    because its address or network is gone, and when a server that answers probes has not answered three of them. Call
-    netcode_client_rebind where the system reports a new network: on Android in onAvailable or onLinkPropertiesChanged
-    of the default network's callback, on iOS in the update handler of NWPathMonitor and when the application becomes
-    active again, on a PC when an interface goes up. Then the gap is two round trips and not a second longer. It works
-    in any state, on the thread that uses the client. A socket of your own may have a rebind function.
-
-    What an attacker gets:
-      not on the path, guesses sequences    for each slot, one of 2^31 packets is tried with its key; no reply
-      copies packets, faster than they are  probes that it can not open: no payload is sent there. It may relay all
-                                            packets, and is the client's path then: who could only watch and inject can
-                                            drop now. The session of a client that answers no probes, of another
-                                            implementation, ends by it after the timeout
-      the same, a victim's address as       at most the bytes that came in the victim's name, all of them probes
-        source
-      replays recorded packets              nothing: they are not the newest
-      a client, where another's packets     nothing while that one is heard from there; else it takes the address over
-        arrive                              until that one is heard again
-      a client that moves as often as       10 probes a second; moves are counted for each client
-        it can
-      a client that sends from elsewhere    it times out: what comes from elsewhere is no sign of life, unless it
-        and answers no probe                returns a probe that was sent to the address that it has
-      an observer who overtakes echoes      keeps a client from moving: the slot stays where it was
-      junk with a client's sequences        8 openings a second; the client can not move meanwhile
-    An observer of both paths can tell from the sequences that they are one client's. On a server that filters a flood
-    (9), one of 16 packets from unknown addresses passes: clients that move meanwhile are moved some seconds later.
+    to switch on. The application gets NETCODE_EVENT_MOVED, the log a line at INFO. A client notices in a second or two;
+    netcode_client_rebind tells it sooner. PATHS.md has the rules, and how round trips and losses are measured.
 
     17  LICENCE
 
@@ -711,7 +321,8 @@
     range, is a mistake of the caller: it calls netcode_assert in debug builds; in release builds it is logged and
     refused, and nothing else happens. A payload of a size out of range is logged and refused in all builds. Only the
     queries about a server's slots accept any index from 0 on.
-    "Standard" is the netcode 1.02 standard, cited by the title of its section.
+    "Standard" is the netcode 1.02 standard, cited by the title of its section; examples/docs/STANDARD.md has the
+    decisions, which are cited by number.
    ================================================================================================================ */
 
 /*  In strict C modes (-std=c99) the C library hides functions that the implementation uses, unless this macro is
@@ -903,7 +514,7 @@
 /* The choice `sequence_base` in both configs: where the packet sequences of a connection start. */
 /* at a random number below 2^48: safe across restarts and servers. The default */
 #define NETCODE_SEQUENCE_BASE_RANDOM 0
-/* at zero, as the standard's text says: five bytes a packet less, but weaker security; see the manual */
+/* at zero, as the standard's text says: five bytes a packet less; weaker, see examples/docs/SECURITY.md */
 #define NETCODE_SEQUENCE_BASE_ZERO 1
 
 /* clang-format off */
@@ -1003,8 +614,8 @@ struct netcode_socket_info_t {
     struct netcode_address_t address2; /* the second one of a dual-stack socket, else NETCODE_ADDRESS_NONE */
     int receive_buffer_bytes;          /* what the system granted; 0 where it has no such buffer */
     int send_buffer_bytes;             /* the same for sending */
-    /*  datagrams that the system dropped because the receive buffer was full, by the kernel_filter or as a flood (9 in
-        the manual), where it reports them: with the next datagram that it returns */
+    /*  datagrams that the system dropped because the receive buffer was full, by the kernel_filter or as a flood (see
+        examples/docs/LIMITS.md), where it reports them: with the next datagram that it returns */
     uint64_t kernel_drops;
     int last_send_error; /* the system's error number of the last datagram that it refused to send; 0 for none */
 };
@@ -1141,8 +752,8 @@ struct netcode_server_config_t {
     int consumed_tokens; /* used tokens that are remembered; max( 8 x slots, 1024 ) */
     /*  Called last before a client gets its slot: 1 accepts it, 0 denies it, NETCODE_ADMIT_LATER has no answer yet: the
         client gets none, asks again after a tenth of a second, and gives up after its token's timeout. For bans, and
-        where several servers must agree: see 6 in the manual. May be called again for the same client: 4 times at once,
-        then ten a second. */
+        where several servers must agree: see examples/docs/THREADS.md. May be called again for the same client: 4 times
+        at once, then ten a second. */
     int ( *admit_callback )( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp );
     /*  Linux: -1 turns off the packet filter, which drops malformed datagrams and floods (9) before they are copied;
         they count as kernel_drops, not by reason. */
@@ -1153,8 +764,8 @@ struct netcode_server_config_t {
     /* 1: a connected client whose address changes stays connected: see 16 in the manual */
     int roaming;
     /*  Called before a packet of a session that no client here has is dropped, because its address is unknown, or has
-        another client: 1 if the application accepts it, for another server that shares the port (6 in the manual).
-        `data` is valid during the call. */
+        another client: 1 if the application accepts it, for another server that shares the port (see
+        examples/docs/THREADS.md). `data` is valid during the call. */
     int ( *stray_callback )( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes );
     /*  1: netcode_server_next_event reports what happens, payloads included, in its order;
         netcode_server_receive_packet is refused. 0: the other way round. Callbacks are called in both cases. A slot is
@@ -1242,7 +853,7 @@ struct netcode_server_stats_t {
     int consumed;                /* used tokens remembered, expired ones included until their records are needed */
     uint64_t probes_sent;        /* keep-alives that measure a round trip, or ask for an answer from another address */
     uint64_t probes_answered;    /* those that came back in time */
-    /* With `roaming`: see 16 in the manual */
+    /* With `roaming`: see examples/docs/PATHS.md */
     uint64_t moves;           /* clients' addresses that changed */
     uint64_t path_candidates; /* addresses from which a connected client's packet came, and that were probed */
     uint64_t trials; /* packets from elsewhere that were opened, with the key of a client that may have sent them */
@@ -9570,8 +9181,8 @@ static NC_INLINE int nc_server_read( struct netcode_server_t * server, uint32_t 
 
 /*  ---- paths: a connected client whose address changes stays connected ----
 A packet from an unknown address finds its slot by its sequence. If it is authentic and newer than all before it, its
-address becomes a candidate, to which probes are sent, and nothing else. An echo from there moves the slot. See 16 in
-the manual. */
+address becomes a candidate, to which probes are sent, and nothing else. An echo from there moves the slot. See
+examples/docs/PATHS.md. */
 
 /* The live candidate of a slot with this address, or NULL. */
 static nc_candidate_t * nc_server_find_candidate( const struct netcode_server_t * server, uint32_t index,
@@ -15191,6 +14802,5 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
            Round trip, loss, reordering and jitter are measured on both sides, in the statistics. The simulator moves
            addresses. A slot takes 2,053 bytes instead of 1,922.
            admit_callback may answer later (NETCODE_ADMIT_LATER, ADMISSION_PENDING); a negative answer accepts no more.
-    1.0.0  The first version: the netcode 1.02 protocol with the decisions that the manual lists, and messages on top of
-           it.
+    1.0.0  The first version: the netcode 1.02 protocol with the decisions in STANDARD.md, and messages on top of it.
    ================================================================================================================ */

@@ -1,5 +1,5 @@
 """What mkdocs asks for before and after it builds the site: gathers the pages that mkdocs.yml names out of this repository. The manual comes from
-the comment at the top of netcode.h, the API from doxygen's XML; every other page is a Markdown file as it stands, or parts of such files. Links
+the comment at the top of netcode.h (its contents name the pages that have the rest), the API from doxygen's XML; every other page is a Markdown file as it stands, or parts of such files. Links
 between files become links between pages, and names of the API, and sections of the manual, become links to them."""
 
 import json
@@ -33,7 +33,7 @@ def escaped(text):
 
 def coded(text):
     """Comments of the header as Markdown: names in them are code."""
-    names = r"`[^`]*`|(?:\b(?:examples|tests)/[\w./*]*\w)|\b-?[A-Za-z](?:\w|\.(?=\w))*_\w+(?:(?<=_)\.\.\.)?(?:\( ?[^()`]*? ?\))?"
+    names = r"`[^`]*`|\b[A-Z]+\.md\b|(?:\b(?:examples|tests)/[\w./*]*\w)|\b-?[A-Za-z](?:\w|\.(?=\w))*_\w+(?:(?<=_)\.\.\.)?(?:\( ?[^()`]*? ?\))?"
     out, at = "", 0
     for match in re.finditer(names, text):
         out, at = out + escaped(text[at : match.start()]) + "`" + match[0].strip("`") + "`", match.end()
@@ -119,14 +119,17 @@ def manual(header):
     lines[0] = "    " + lines[0].strip()
     rule = next(i for i, line in enumerate(lines) if line.strip(" =") == "" and "=" in line)
     starts = [i for i, line in enumerate(lines) if re.match(r"    \d+  [A-Z][A-Z0-9 ,:'-]+$", line)]
-    titles = dict(re.findall(r"(\d+)  (\S(?:.*?\S)?)(?= {2,}|$)", "\n".join(lines[rule:starts[0]]), re.M))
-    found = {0: ("Manual", prose(lines[:rule]))}
+    titles, found = {}, {0: ("Manual", prose(lines[:rule]))}
+    for number, title in re.findall(r"(\d+)  (\S(?:.*?\S)?)(?= {2,}|$)", "\n".join(lines[rule:starts[0]]), re.M):
+        titles[number], _, page = re.sub(r"; more in .*", "", title).partition(": ")
+        if page:
+            found[int(number)] = (titles[number], "The page is `%s`.\n" % page)
     for start, end in zip(starts, starts[1:] + [len(lines)]):
         number, title = lines[start].strip().split("  ", 1)
         # The contents know which words have a capital; where they call it otherwise, the section is right.
         title = titles[number] if titles[number].lower() == title.lower() else title.capitalize()
         found[int(number)] = (title, prose(lines[start + 1 : end]))
-    return found
+    return {number: found[number] for number in sorted(found)}
 
 
 # ---- the API ----
@@ -346,6 +349,8 @@ class Site:
             return "](" + self.target(os.path.normpath(os.path.join(home, match[1])), page)
 
         def name_link(match):
+            if of_header and "examples/docs/" + match[1] in self.titles:
+                return "[%s](%s)" % (match[0], self.target("examples/docs/" + match[1], page))
             name = self.api.find(match[1])
             return "[%s](%s#%s)" % (match[0], self.relative(self.api.where[name], page), name) if name else match[0]
 

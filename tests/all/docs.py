@@ -49,16 +49,16 @@ FIGURES = (
     ("1.04 to 1.15 times", "README.md", "1.11 to 1.15 ×"),
     ("1.8 to 3.8 µs", "README.md", "1.8, 2.1 or 3.8 µs"),
     ("4,400 to 9,000 clients at 60 Hz", "README.md", "9,000, 7,800 or 4,400 clients"),
-    ("at most 0.31 bytes leave", "netcode.h", "at most 0.31 bytes out for a byte in"),
+    ("at most 0.31 bytes leave", "examples/docs/SECURITY.md", "at most 0.31 bytes out for a byte in"),
     ("65,535 slots", "netcode.h", "#define NETCODE_MAX_SLOTS 65535 "),
     ("up to 16 MiB", "netcode.h", "#define NETCODE_MESSAGES_MAX_BYTES 16777216 "),
-    ("datagram of 1225 at most", "netcode.h", "payload 1200 bytes, datagram 1225;"),
+    ("datagram of 1225 at most", "netcode.h", "payload 1200 bytes, datagram 1225 "),
     ("256 bytes of your own", "netcode.h", "#define NETCODE_USER_DATA_BYTES 256 "),
     ("names up to 32 servers", "netcode.h", "#define NETCODE_MAX_SERVERS_PER_CONNECT 32 "),
-    ("reserves 375 KiB and uses 12 of them", "netcode.h", "A client reserves 375 KiB so, of which it uses 12"),
+    ("reserves 372 KiB and uses 12 of them", "examples/docs/LIMITS.md", "A client reserves 372 KiB so, of which it uses 12"),
     ("above 1180 bytes", "netcode.h", "#define NETCODE_MESSAGES_WHOLE_BYTES 1180 "),
     ("32 ordering channels", "netcode.h", "#define NETCODE_MESSAGES_CHANNELS 32 "),
-    ("random place below 2^48", "netcode.h", "Sequences start at a random place below 2^48"),
+    ("random place below 2^48", "examples/docs/STANDARD.md", "Sequences start at a random place below 2^48"),
     ("mint` gives 45", "examples/token.c", "#define DEFAULT_EXPIRE_SECONDS 45 "),
     ("has it as row 26", "tests/attacks/rows.py", 'row(26, "ENV", "the unix clock steps back'),
     ("prints 92 attacks and faults", "README.md", "`make attacks` prints the 92 attacks and faults"),
@@ -483,14 +483,27 @@ def sections(header):
     return re.findall(r"^    (\d+)  ([A-Z][A-Z0-9 ,:'-]+)$", header[: header.index("*/")], re.M)
 
 
+def elsewhere(header):
+    """{number: page} of the sections that the manual's contents say are pages of their own, and the pages that have more on others."""
+    contents = header[header.index("    MANUAL") : header.index("    1  FIVE MINUTES")]
+    return dict(re.findall(r"\b(\d+)  (?:[\w,]+ )*[\w,]+: (\w+\.md)", contents)), set(re.findall(r"; more in (\w+\.md)", contents))
+
+
 def check_sections(site):
     found, faults = sections(site.truth.header), []
+    moved, more = elsewhere(site.truth.header)
+    for number, page in moved.items():
+        text = re.search(r'id="section-%s"(.*?)<h2' % number, site.files["site/manual.html"], re.S)
+        if not text or 'href="examples/docs/%s"' % page.replace(".md", ".html") not in text[1]:
+            faults.append("section %s does not lead to %s" % (number, page))
+    faults += ["there is no %s" % page for page in more | set(moved.values()) if site.page_of("examples/docs/" + page) is None]
     for number, title in found:
         titles = [page.headings.get("section-" + number) for page in site.pages.values() if "section-" + number in page.headings]
         if not titles or any(squeeze(each) != squeeze("%s. %s" % (number, title)) for each in titles):
             faults.append("section %s, %s, has no heading, or another" % (number, title))
-    in_order = [int(number) for number, _ in found] == list(range(1, len(found) + 1)) and len(found) >= 16
-    return faults + ([] if in_order else ["the manual's sections are not 1 to 16 or more"])
+    numbers = [int(number) for number, _ in found]
+    whole = sorted(numbers + [int(number) for number in moved]) == list(range(1, 18)) and numbers == sorted(numbers)
+    return faults + ([] if whole else ["the manual's sections, and its pages, are not 1 to 17"])
 
 
 def check_manual(site):
@@ -503,8 +516,7 @@ def check_manual(site):
     for page, part in parts:
         if page is None:
             number, part = part.split("  ", 1)
-            homes = [each for each in ("manual.html", "messages.html", "paths.html", "security.html", "embedding.html")
-                     if "section-" + number in site.pages[each].ids]  # fmt: skip
+            homes = [each for each in ("manual.html", "embedding.html") if "section-" + number in site.pages[each].ids]
             page = homes[-1] if homes else "manual.html"
             part = part.split("\n", 1)[1]
         squeezed, at = site.pages[page].squeezed, 0
@@ -525,7 +537,7 @@ def check_prose(site):
     for path in site.sources:
         page = site.page_of(path).squeezed if site.page_of(path) else ""
         if path == "README.md":
-            page += "".join(site.pages[each + ".html"].squeezed for each in ("embedding", "troubleshooting", "benchmarks", "messages", "security"))
+            page += "".join(site.pages[each + ".html"].squeezed for each in ("embedding", "troubleshooting", "benchmarks"))
         fenced = False
         for number, line in enumerate(site.files[path].split("\n"), 1):
             fenced ^= line.startswith("```")
@@ -753,6 +765,7 @@ MANUAL = """#include <stdint.h>
 extern struct netcode_client_t * client;
 extern struct netcode_server_t * server;
 extern struct netcode_messages_t * messages, * slots[16];
+extern struct netcode_messages_config_t messages_config;
 extern uint8_t key[NETCODE_KEY_BYTES], connect_token[NETCODE_CONNECT_TOKEN_BYTES];
 extern uint64_t client_id;
 extern const uint8_t * data;
@@ -767,17 +780,21 @@ void map_is_there( void * context, int complete );
 """
 
 
+# The manual's pages with code. Its names are those of MANUAL, too, so the check of the other pages' code leaves it out.
+MANUAL_CODE = {"examples/docs/MESSAGES.md": 3}
+
+
 def check_manual_code(site):
     """The manual's pieces of code, as its pages have them: functions as they are, statements each in a function of its own."""
     program, count = MANUAL, 0
-    for path in ("manual.html", "messages.html", "paths.html", "security.html", "embedding.html"):
+    for path in ("manual.html", "embedding.html", *(path.replace(".md", ".html") for path in MANUAL_CODE)):
         for code in site.pages[path].codes:
             if not re.search(r"(?m);$|^#", code) or "main(" in code:
                 continue
             count += 1
             for part in re.split(r"\n\n+", code.strip()):
                 whole = re.match(r"#|\w+ \w+\( .*\)\n\{", part)
-                config = "struct netcode_messages_config_t config; memset( &config, 0, sizeof( config ) );" if part.startswith("config.") else ""
+                config = "struct netcode_server_config_t config; memset( &config, 0, sizeof( config ) );" if part.startswith("config.") else ""
                 program += part + "\n" if whole else "void part_%d( void )\n{\n%s%s\n}\n" % (program.count("void part_"), config, part)
     program = re.sub(r"#define NETCODE_IMPLEMENTATION\n#include .*", "", program)
     result = run(CC + ["-std=gnu99", "-Wall", "-Werror", "-Wno-unused", "-Wno-strict-prototypes", "-fsyntax-only", "-I" + ROOT, "-x", "c", "-"], input=program)
@@ -861,7 +878,12 @@ def check_code(site):
     with tempfile.TemporaryDirectory() as folder:
         tree = functools.lru_cache(None)(lambda: readme.copy_of_this_tree(folder))
         for path in site.sources:
-            for block in readme.blocks(site.files[path]):
+            blocks = list(readme.blocks(site.files[path]))
+            if path in MANUAL_CODE:
+                wrong = [block.language for block in blocks] != ["c"] * MANUAL_CODE[path]
+                faults += ["%s: the check of the manual's code expects %d blocks of C" % (path, MANUAL_CODE[path])] if wrong else []
+                blocks = []
+            for block in blocks:
                 count += 1
                 fault = fault_of_block(block, folder, path, tree)
                 faults += ["%s:%d: %s" % (path, block.line, fault.strip()[-600:])] if fault else []
@@ -1104,7 +1126,7 @@ def check_browser(site, plants):
         else:
             for name, where in (("a host", address), ("a disk", disk)):
                 faults = search_faults(browser, where + "index.html", "netcode_server_create", r"api/server\.html.*#netcode_server_create$")
-                faults += search_faults(browser, where + "api/types.html", "roaming", r"paths\.html|#netcode_server_config_t|FAQ")
+                faults += search_faults(browser, where + "api/types.html", "roaming", r"PATHS\.html|#netcode_server_config_t|FAQ")
                 faults += search_faults(browser, where + "examples/docs/FAQ.html", "TOKEN_CONSUMED", r"FAQ|troubleshooting|types|sizes")
                 faults += search_faults(browser, where + "index.html", "ban a player", r"FAQ\.html.*ban")
                 faults += search_faults(browser, where + "index.html", "matchmaking", r"backend/index\.html")
@@ -1125,7 +1147,7 @@ def check_browser(site, plants):
 def take_pictures(site, folder):
     os.makedirs(folder, exist_ok=True)
     with chromium.Browser() as browser:
-        for page in ("index", "manual", "messages", "api/client", "api/types", "examples/docs/MIGRATION", "examples/docs/FAQ", "benchmarks"):
+        for page in ("index", "manual", "examples/docs/MESSAGES", "api/client", "api/types", "examples/docs/MIGRATION", "examples/docs/FAQ", "benchmarks"):
             for width in WIDTHS:
                 for dark in (False, True):
                     browser.open("file://%s/%s.html" % (site.place, page), width, dark)
@@ -1135,8 +1157,8 @@ def take_pictures(site, folder):
 
 # A planted fault for each check: which text is changed, what in it, into what. The check must then have a fault that it had not.
 PLANTS = (
-    (check_nav, "examples/docs/mkdocs.yml", "paths.md\n", "path.md\n"),
-    (check_nav, "examples/docs/mkdocs.yml", "      - Security: security.md\n", ""),
+    (check_nav, "examples/docs/mkdocs.yml", "docs/PATHS.md\n", "docs/PATH.md\n"),
+    (check_nav, "examples/docs/mkdocs.yml", "      - Security: examples/docs/SECURITY.md\n", ""),
     (check_links, "site/manual.html", "#section-4", "#section-44"),
     (check_links, "site/examples/docs/FAQ.html", "../../manual.html#section-12", "../../handbook.html#section-12"),
     (check_links, "site/manual.html", 'id="section-5"', 'id="section-4"'),
@@ -1164,8 +1186,10 @@ PLANTS = (
     (check_prototypes, "netcode.h", "NETCODE_API void netcode_term( void );", "NETCODE_API void netcode_term( void );\nNETCODE_API void netcode_new( void );"),
     (check_sections, "site/manual.html", 'id="section-9"', 'id="section-nine"'),
     (check_manual, "site/manual.html", "replay window 320 packets", "replay window 32 packets"),
-    (check_manual, "site/messages.html", "They share packets; ", ""),
-    (check_manual, "site/paths.html", "Handshakes do not roam", "Handshakes roam"),
+    (check_sections, "site/manual.html", 'id="section-14"', 'id="section-fourteen"'),
+    (check_sections, "site/manual.html", 'href="examples/docs/NETWORK.html"', 'href="examples/docs/STANDARD.html"'),
+    (check_prose, "site/examples/docs/MESSAGES.html", "They share packets; ", ""),
+    (check_prose, "site/examples/docs/PATHS.html", "Handshakes do not roam", "Handshakes roam"),
     (check_prose, "site/examples/docs/FAQ.html", "Nothing is searched", "Much is searched"),
     (check_prose, "site/embedding.html", "Copy <code>netcode.h</code>", "Move <code>netcode.h</code>"),
     (check_prose, "site/examples/fleet/HOSTING.html", "</ul>\n", "</ul><p>- no list</p>\n"),
@@ -1184,13 +1208,14 @@ PLANTS = (
     (check_figures, FAQ, "1.8 to 3.8 µs", "1.8 to 2.8 µs"),
     (check_figures, "README.md", "9,000, 7,800 or 4,400", "8,000, 7,800 or 4,400"),
     (check_wire, FAQ, "23 bytes beside", "22 bytes beside"),
-    (check_stumbles, MIGRATION, "A client reserves 375 KiB", "A client reserves 11 KiB"),
+    (check_stumbles, MIGRATION, "A client reserves 372 KiB", "A client reserves 11 KiB"),
     (check_stumbles, "netcode.h", "return slot ? &slot->address : NULL;", "return slot ? &slot->address : &server->addresses[0];"),
     (check_version, "netcode.h", "#define NETCODE_VERSION_PATCH ", "#define NETCODE_VERSION_PATCH 1"),
     (check_version, "netcode.h", "    1.0.0  The first", "    9.0.0  The first"),
     (check_version, "netcode.h", "    CHANGELOG\n", "    LOG\n"),
     (check_version, "netcode.h", 'NETCODE_VERSION_FULL "', 'NETCODE_VERSION_FULL "1'),
     (check_manual_code, "site/manual.html", ">netcode_server_start</span>", ">netcode_server_begin</span>"),
+    (check_manual_code, "site/examples/docs/MESSAGES.html", ">netcode_messages_send_stream</span>", ">netcode_messages_stream</span>"),
     (check_code, OWN, "```sh\n", "```fortran\n"),
     (check_code, OWN, "sh examples/docs/docs.sh ", "sh examples/docs/doc.sh "),
     (check_code, "examples/cpp/README.md", "netcode::visitor {", "netcode::visitors {"),

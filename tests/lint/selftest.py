@@ -22,11 +22,7 @@ ROOMS = (
                "    nc_init_count = nc_server_step( &bytes ) + nc_token_read();\n}\n#undef NC_BYTES_LIMIT\n"),
 )
 
-PUBLIC = """/*
-    13  WHERE IT DEPARTS
-      7  This. Decision 7
-    14  OTHER
-*/
+PUBLIC = """/* This. Decision 7 */
 #ifndef SAMPLE_H
 #define SAMPLE_H
 #include <stddef.h>
@@ -92,8 +88,7 @@ BREAKS = (
     ("check_line_lengths", "Updates.", "Updates" + 120 * "."),
     ("check_citations", "Standard: Connect Token;", "Standard: Connect Tokens;"),
     ("check_citations", "; Challenge Token */", "; The Challenge */"),
-    ("check_decisions", "Decision 7", "Decision 8"),
-    ("check_decisions", "13  WHERE IT DEPARTS", "13  Elsewhere"),
+    ("check_decisions", "Decision 7", "Decision 77"),
     ("check_index", " 5 token      Which question?", " 5 token      Why?"),
     ("check_unfinished", "Updates.", "TO" + "DO: updates."),
 )
@@ -117,6 +112,10 @@ def run(lint):
     for page, faults in (("`nc_token_read`, `tests/lint/lint.py`", 0), ("`nc_token_wrote`", 1), ("`tests/lint/no.py`", 1)):
         if len(lint.check_page(page, sound)) != faults:
             print("FAIL check_page finds not %d faults in %s" % (faults, page))
+            failures += 1
+    for page, faults in (("## Decisions\n\n7. This.\n", 0), ("## Decisions\n\n8. That.\n", 1), ("## Other\n\n7. This.\n", 1)):
+        if len(lint.check_decisions(sound, page)) != faults:
+            print("FAIL check_decisions finds not %d faults beside %r" % (faults, page))
             failures += 1
     print("%-4s %d checks, %d broken files" % ("FAIL" if failures else "ok", len(lint.OF_THE_HEADER + lint.OF_EVERY_FILE), len(BREAKS)))
     return 1 if failures else 0

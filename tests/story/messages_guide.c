@@ -103,7 +103,7 @@ TEST( messages_guide_keeps_its_word )
     }
 }
 
-/* ---- the manual's server: events and messages ---- */
+/* ---- the page's server: events and messages ---- */
 
 enum { DEPARTURES = 100000, DEPARTURE_SLOTS = 16 };
 
@@ -132,13 +132,13 @@ static void play( int client_index, int channel, const uint8_t * data, int bytes
     guide.wrong += channel != 3 || bytes != 5 || memcmp( data, "hello", 5 ) != 0;
 }
 
-/* A tick of the server in section 15 of the manual, line by line: messages_guide_is_this_server compares them. */
+/* A tick of the server in examples/docs/MESSAGES.md, line by line: messages_guide_is_this_server compares them. */
 static void guide_tick( struct netcode_server_t * server, struct netcode_messages_t ** slots, double time )
 {
     const char * data = "to all";
     int bytes = 6;
     /* clang-format off */
-    { /* the manual's lines */
+    { /* the page's lines */
             struct netcode_message_t message;
             struct netcode_event_t event;
             netcode_server_update( server, time );
@@ -155,7 +155,7 @@ static void guide_tick( struct netcode_server_t * server, struct netcode_message
                     netcode_messages_send( slots[i], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, data, bytes );
                 netcode_messages_push_to_server( slots[i], server, i, time );
             }
-    } /* end of the manual's lines */
+    } /* end of the page's lines */
     /* clang-format on */
 }
 
@@ -180,33 +180,35 @@ static void guide_tick_backwards( struct netcode_server_t * server, struct netco
 
 TEST( messages_guide_is_this_server )
 {
-    char line[256], manual[256];
+    enum { DEEPER = 8 }; /* columns by which the lines here are further right */
+    char line[256], page_line[256];
     FILE * test = fopen( "tests/story/messages_guide.c", "r" );
-    FILE * header = fopen( "netcode.h", "r" );
+    FILE * page = fopen( "examples/docs/MESSAGES.md", "r" );
     int inside = 0, count = 0;
-    if ( !test || !header ) {
+    if ( !test || !page ) {
         if ( test )
             fclose( test );
-        if ( header )
-            fclose( header );
-        SKIP( "netcode.h and the tests are not in the working directory" );
+        if ( page )
+            fclose( page );
+        SKIP( "the page and the tests are not in the working directory" );
     }
-    while ( fgets( manual, (int) sizeof( manual ), header ) &&
-            !strstr( manual, "struct netcode_messages_t * slots[16];" ) )
+    while ( fgets( page_line, (int) sizeof( page_line ), page ) &&
+            !strstr( page_line, "struct netcode_messages_t * slots[16];" ) )
         ;
-    CHECK( fgets( manual, (int) sizeof( manual ), header ) && strstr( manual, "for ( ;; )" ) );
+    CHECK( fgets( page_line, (int) sizeof( page_line ), page ) && strstr( page_line, "for ( ;; )" ) );
     while ( fgets( line, (int) sizeof( line ), test ) ) {
-        inside = strstr( line, "    } /* end of the manual's lines" ) == line ? 0 : inside;
+        inside = strstr( line, "    } /* end of the page's lines" ) == line ? 0 : inside;
         if ( inside ) {
-            CHECK( fgets( manual, (int) sizeof( manual ), header ) != NULL );
-            CHECK_STR( manual, line );
+            CHECK( fgets( page_line, (int) sizeof( page_line ), page ) != NULL );
+            REQUIRE( strlen( line ) > DEEPER );
+            CHECK_STR( page_line, line + DEEPER );
             count++;
         }
-        inside = strstr( line, "    { /* the manual's lines" ) == line ? 1 : inside;
+        inside = strstr( line, "    { /* the page's lines" ) == line ? 1 : inside;
     }
     CHECK_GT( count, 15 );
     fclose( test );
-    fclose( header );
+    fclose( page );
 }
 
 /*  Players come, say something and go: before the program looks, after that, or with another one in their slot at once.
