@@ -439,7 +439,7 @@ static void print_help( void )
         "  --seconds N              leave after N seconds at the latest\n"
         "  --bind ADDRESS           send from this address (any, of the families that the token names)\n"
         "  --bind2 ADDRESS          and from this one, of the other family\n"
-        "  --sequence-base-zero     sequences start at zero: shorter packets, weaker; see the manual in netcode.h\n"
+        "  --sequence-base-zero     sequences start at zero: shorter packets, weaker: examples/docs/SECURITY.md\n"
         "  --help                   this text\n"
         "\n"
         "Exit status: %d fine, %d could not start (file, address, socket), %d wrong usage, %d denied: the server is "

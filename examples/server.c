@@ -571,7 +571,7 @@ static void print_help( void )
             "  --roaming                a connected client whose address changes stays connected; see 16 in the manual "
             "in "
             "netcode.h\n"
-            "  --sequence-base-zero     sequences start at zero: shorter packets, weaker; see the manual in netcode.h\n"
+            "  --sequence-base-zero     sequences start at zero: shorter packets, weaker: examples/docs/SECURITY.md\n"
             "  --seconds N              end after N seconds\n"
             "  --metrics-file FILE      write the counters as Prometheus text each second, for node_exporter's "
             "textfile "

@@ -356,7 +356,7 @@ namespace NetcodeH
     {
         /// <summary>At a random number: safe across restarts and servers. The default.</summary>
         Random = 0,
-        /// <summary>At zero, for peers that need it: weaker security, see netcode.h's manual.</summary>
+        /// <summary>At zero, for peers that need it: weaker, see examples/docs/SECURITY.md.</summary>
         Zero = 1
     }
 

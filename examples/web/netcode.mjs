@@ -318,7 +318,7 @@ export class Netcode {
             case -4:
                 throw new RangeError('The other side has fewer channels.');
             default:
-                throw new RangeError('A message of this kind can not be sent so: see 15 in the manual.');
+                throw new RangeError('A message of this kind can not be sent so: see examples/docs/MESSAGES.md.');
         }
     }
 

@@ -144,7 +144,7 @@ static struct {
     uint64_t moves;
     uint64_t handed_over; /* addresses that another slot took */
     uint64_t faults;
-    uint64_t limits;          /* deliveries that the manual's section 14 allows: one token, two sessions */
+    uint64_t limits;          /* deliveries that examples/docs/SECURITY.md allows: one token, two sessions */
     uint64_t replayed_tokens; /* the same: one token, two client objects */
     uint64_t trace;
     uint64_t seals;

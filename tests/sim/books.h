@@ -199,7 +199,7 @@ static void sim_check_ends( const struct netcode_server_t * s )
     }
 }
 
-/* ---- what one update may cost. Manual: 9 ---- */
+/* ---- what one update may cost. examples/docs/LIMITS.md ---- */
 
 static void sim_check_server_work( const struct sim_server_t * s )
 {

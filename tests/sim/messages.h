@@ -94,7 +94,7 @@ static uint32_t sim_token_behind( int direction, uint32_t id )
 }
 
 /*  Which sender's is it? Of the one other side that this one hears in this connection, which has the same token. As
-    with payloads, a recording of another use of the token falls into the window with probability 2^-15: manual, 14. */
+    with payloads, a recording of another use of the token falls into the window with probability 2^-15: SECURITY.md. */
 static int sim_message_whose( struct sim_mate_t * mate, int direction, uint32_t id )
 {
     uint32_t own = sim_token_behind( 1 - direction, mate->id );

@@ -339,7 +339,7 @@ static void sim_deliver( uint8_t * delivered, uint16_t * count, int number, int 
     ( *count )++;
 }
 
-/*  A session and an attempt belong together. Two things the manual (14) allows where one token is used twice and bases
+/*  A session and an attempt belong together. Two things SECURITY.md allows where one token is used twice and bases
     are random: a recorder of the first use can play it to a second client object, and a recorded packet of a client
     falls into the window of another session with probability 2^-15. Both are counted. Returns whether it is neither. */
 static int sim_bind( uint32_t session, uint32_t conn, int direction )
@@ -355,7 +355,7 @@ static int sim_bind( uint32_t session, uint32_t conn, int direction )
     if ( s->conn == conn && c->session == session )
         return 1;
     if ( c->is_hostile || net.conns[s->conn].is_hostile )
-        return 1; /* a holder of the keys can send anything: manual, 14 */
+        return 1; /* a holder of the keys can send anything: SECURITY.md */
     SIM_CHECK( payload_session, !net.is_zero, "a payload of attempt %u reaches session %u", conn, session );
     if ( direction == SIM_TO_CLIENT && net.conns[s->conn].object != c->object ) {
         sim_total.replayed_tokens++;
@@ -523,7 +523,7 @@ static int sim_is_arrow( int from, int to )
 }
 
 /*  Is there a session of this client's token in its slot of its server? The newest one; an older one only where the
-    token was used by another client object before, whose recorded session can be played to this one: manual, 14. */
+    token was used by another client object before, whose recorded session can be played to this one: SECURITY.md. */
 static int sim_has_session( const struct sim_client_t * c )
 {
     int server = sim_at_of( &c->client->server_address ) % SIM_SERVERS;

@@ -603,7 +603,7 @@ static int sim_may_lose( struct sim_server_t * s, int slot, int at )
 }
 
 /*  Is this a packet of a session at another address, newer than all that the server has accepted? Only such count. Sessions
-    below 2^20 do not roam: manual, 16. */
+    below 2^20 do not roam: PATHS.md. */
 static void sim_see_stray( struct sim_server_t * s, const struct sim_datagram_t * d )
 {
     uint8_t body[SIM_CAPACITY];

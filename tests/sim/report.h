@@ -151,9 +151,9 @@ static void sim_print_totals( void )
     printf( "%" PRIu64 " addresses of connected clients probed, with %" PRIu64 " probes; %" PRIu64 " moves; %" PRIu64
             " addresses taken from a slot for another\n",
             sim_total.candidates, sim_total.probes, sim_total.moves, sim_total.handed_over );
-    printf( "%" PRIu64 " payloads of one use of a token in another's session (manual, 14; 2^-15 for each pair)\n",
+    printf( "%" PRIu64 " payloads of one use of a token in another's session (SECURITY.md; 2^-15 for each pair)\n",
             sim_total.limits );
-    printf( "%" PRIu64 " payloads of one use of a token in another client object (manual, 14)\n",
+    printf( "%" PRIu64 " payloads of one use of a token in another client object (SECURITY.md)\n",
             sim_total.replayed_tokens );
     printf( "trace %016" PRIx64 "\n", sim_total.trace );
 }

@@ -426,7 +426,7 @@ TEST( hostile_28_copies_behind_the_owner )
     copies_from_elsewhere( 0.25, 0 );
 }
 
-/* 28, the limit that the manual states: the first that holds the whole token connects. */
+/* 28, the limit that examples/docs/SECURITY.md states: the first that holds the whole token connects. */
 TEST( hostile_28_who_holds_the_whole_token_first_wins )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );

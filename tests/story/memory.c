@@ -559,7 +559,7 @@ TEST( mutants_a_config_of_zeros_takes_as_much_memory )
     CHECK_EQ( netcode_server_memory( &server, 16 ), netcode_server_memory( &server_zeros, 16 ) );
 }
 
-/* Manual, 5: a slot and all that it brings takes 2 KiB: 2,021 bytes, 96 of them for what is measured of its path. */
+/* LIMITS.md: a slot and all that it brings takes 2 KiB: 2,021 bytes, 96 of them for what is measured of its path. */
 TEST( mutants_a_slot_takes_2_kib )
 {
     struct netcode_server_config_t config;

@@ -1,4 +1,4 @@
-/*  Story: the guarantees of messages, section 15 of the manual. No size and no number of messages is a cliff, no channel takes the
+/*  Story: the guarantees of messages, examples/docs/MESSAGES.md. No size and no number of messages is a cliff, no channel takes the
     send buffer of others, no lower priority holds up a higher one, and what can not go on is reported on both sides. That all drains
     is in messages_mixes.c. Run: runner messages_guarantees.c */
 

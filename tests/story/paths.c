@@ -1,5 +1,5 @@
 /*  Paths: what both sides measure of a connection, by probes in keep-alives and by the sequences of packets.
-    Manual, 16. */
+    examples/docs/PATHS.md. */
 
 /* ---- a world in steps of a millisecond, whose packets are written down ---- */
 

@@ -1,4 +1,4 @@
-/*  Roaming: connections that outlive an address. Manual, 16. Each rule has a test that fails without it. */
+/*  Roaming: connections that outlive an address. examples/docs/PATHS.md. Each rule has a test that fails without it. */
 
 static struct world_t * roam_world_with( int slots, int clients, int has_events )
 {

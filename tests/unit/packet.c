@@ -379,7 +379,7 @@ TEST( packet_requests_are_read )
     CHECK( request.tag == data + 1062 );
 }
 
-/* Every size, in blocks of that size; 1062 is version 1.01's, and only with its name. Manual, section 13 */
+/* Every size, in blocks of that size; 1062 is version 1.01's, and only with its name. STANDARD.md */
 TEST( packet_request_sizes )
 {
     uint8_t whole[1078];
