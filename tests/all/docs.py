@@ -1160,7 +1160,7 @@ PLANTS = (
     (check_nav, "examples/docs/mkdocs.yml", "docs/PATHS.md\n", "docs/PATH.md\n"),
     (check_nav, "examples/docs/mkdocs.yml", "      - Security: examples/docs/SECURITY.md\n", ""),
     (check_links, "site/manual.html", "#section-4", "#section-44"),
-    (check_links, "site/examples/docs/FAQ.html", "../../manual.html#section-12", "../../handbook.html#section-12"),
+    (check_links, "site/examples/docs/FAQ.html", "../../manual.html#section-4", "../../handbook.html#section-4"),
     (check_links, "site/manual.html", 'id="section-5"', 'id="section-4"'),
     (check_links, "site/api/server.html", 'href="../', 'href="/'),
     (check_links, "site/benchmarks.html", 'src="costs.svg"', 'src="cost.svg"'),
