@@ -739,6 +739,13 @@ TEST( corners_a_server_of_the_wildcard )
     CHECK_EQ( w->server_parties[0].lines, 1 );
     netcode_server_wait( server, 1000.0 );
     netcode_server_destroy( server );
+    const char * public_address = "203.0.113.5:40000";
+    config.public_addresses = &public_address;
+    config.num_public_addresses = 1;
+    server = netcode_server_create( "0.0.0.0:40000", &config, w->time ); /* this one has an address for tokens */
+    CHECK_EQ( w->server_parties[0].lines, 1 );
+    netcode_server_destroy( server );
+    config.num_public_addresses = 0;
     netcode_log_level( NETCODE_LOG_LEVEL_NONE );
     server = netcode_server_create( "0.0.0.0:40000", &config, w->time );
     CHECK_EQ( w->server_parties[0].lines, 1 );

@@ -76,6 +76,23 @@ TEST( decision_6_icmp_errors_hurry_no_client )
     CHECK_EQ( (int) ( times[1][1] * 1e3 ), (int) ( times[0][1] * 1e3 ) );
 }
 
+/* An error about one of the servers that are asked is counted as that one's. */
+TEST( errors_are_of_the_server_that_they_are_about )
+{
+    struct world_t * w = world_open( CLEAN, 2, 4, 1 );
+    struct netcode_client_report_t report;
+    w->cut_types = 1u << NETCODE_PACKET_CHALLENGE;
+    world_connect( w, 0, 1 );
+    world_run( w, 1.0 );
+    for ( int i = 0; i < 5; i++ )
+        world_inject_error( w, &w->server_addresses[0], &w->client_addresses[0], 113 );
+    world_step( w );
+    netcode_client_report( w->clients[0], &report );
+    CHECK_EQ( report.server_index, 1 );
+    CHECK( report.servers[0].errors == 5 && report.servers[0].last_error == 113 );
+    CHECK( report.servers[1].errors == 0 && report.servers[1].last_error == 0 );
+}
+
 /* Two handshakes at one address, of which the newer is tried first: where its tries are used up, the other's are not. */
 TEST( decision_6_each_handshake_has_tries_of_its_own )
 {

@@ -1741,6 +1741,14 @@ TEST( linux_buffers_of_two_sizes )
     CHECK( info.receive_buffer_bytes == 65536 && info.send_buffer_bytes == 32768 );
     info = nc_socket_info( &lan.clients[0]->base.socket );
     CHECK( info.receive_buffer_bytes == 65536 && info.send_buffer_bytes == 32768 );
+    CHECK_EQ( netcode_client_rebind( lan.clients[0] ), 1 );
+    static const int options[2] = { SO_RCVBUF, SO_SNDBUF };
+    for ( int i = 0; i < 2; i++ ) {
+        int granted = 0, handle = ( (nc_socket_udp_t *) lan.clients[0]->base.socket.context )->handles[0];
+        socklen_t bytes = sizeof( granted );
+        (void) getsockopt( handle, SOL_SOCKET, options[i], &granted, &bytes );
+        CHECK_EQ( granted / 2, i ? 32768 : 65536 ); /* the kernel doubles what it is asked for */
+    }
     lan_close();
 }
 

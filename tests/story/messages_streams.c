@@ -104,7 +104,10 @@ static void stream_listen( struct netcode_messages_t * m, struct stream_reported
         uint32_t tag = (uint32_t) event.receipt - 100;
         REQUIRE( tag < STREAM_ENDS && event.kind == NETCODE_MESSAGE_STREAM );
         CHECK( event.stream_bytes == streams.ends[tag].bytes && event.channel == streams.ends[tag].channel );
-        CHECK_GE( event.stream_bytes_done, event.type == NETCODE_MESSAGES_EVENT_LOST ? 0 : reported->done[tag] );
+        if ( event.type == NETCODE_MESSAGES_EVENT_LOST )
+            CHECK_EQ( event.stream_bytes_done, 0 );
+        else
+            CHECK_GE( event.stream_bytes_done, reported->done[tag] );
         reported->done[tag] = event.stream_bytes_done;
         if ( event.type == NETCODE_MESSAGES_EVENT_PROGRESS )
             reported->progress[tag]++;
@@ -231,6 +234,22 @@ TEST( messages_streams_that_disagree )
 
 /*  Cancelled while it waits, and while it is sent: LOST here, an end that is not complete there, and all memory is free
     again. */
+/* Receipt 0 is none: it names no stream. */
+TEST( messages_streams_without_a_receipt_are_not_cancelled )
+{
+    struct netcode_messages_config_t config = stream_config();
+    struct netcode_messages_stream_t stream = stream_of( 0, 0, 10000 );
+    struct link_t link;
+    link_open( &link, &config, test_random(), 0.03, 0.0 );
+    stream.receipt = 0;
+    CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
+    CHECK_EQ( netcode_messages_cancel_stream( link.ends[0], 0 ), NETCODE_ERROR );
+    for ( int i = 0; i < 200; i++ )
+        link_tick( &link );
+    CHECK( streams.ends[0].complete );
+    link_close( &link );
+}
+
 TEST( messages_streams_are_cancelled )
 {
     struct netcode_messages_config_t config = stream_config();

@@ -319,6 +319,13 @@ TEST( the_log_is_quiet_about_goodbyes )
     struct puppet_t p;
     world_add_server( w, 2 );
     REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
+    netcode_log_level( NETCODE_LOG_LEVEL_INFO );
+    puppet_ask( &p ); /* a late copy of its request: nobody is kept out */
+    world_step( w );
+    netcode_log_level( NETCODE_LOG_LEVEL_DEBUG );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_TOKEN_CONSUMED ), 1 );
+    CHECK_EQ( logged_times( "server kept" ), 0 );
+    logged_lines[0] = 0;
     for ( int i = 0; i < 10; i++ )
         puppet_send( &p, NETCODE_PACKET_DISCONNECT, NULL, 0 );
     world_step( w );

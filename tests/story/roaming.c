@@ -314,6 +314,15 @@ TEST( roaming_a_client_is_told_to_rebind )
 }
 
 /* At most once a second, while it is connected, and where the socket can. */
+static int roam_failed_rebinds;
+
+static int roam_rebind_fails( void * context )
+{
+    (void) context;
+    roam_failed_rebinds++;
+    return 0;
+}
+
 TEST( roaming_rebinds_are_few )
 {
     struct world_t * w = roam_world( 4, 2 );
@@ -330,6 +339,11 @@ TEST( roaming_rebinds_are_few )
     REQUIRE( world_join( w, 1, 6 ) );
     w->cut_to = w->client_addresses[1];
     world_run( w, 3.0 );
+    CHECK_EQ( client_stats( w, 1 ).rebinds, 0 );
+    w->clients[1]->base.socket.rebind = roam_rebind_fails;
+    roam_failed_rebinds = 0;
+    world_run( w, 1.5 );
+    CHECK_EQ( roam_failed_rebinds, 2 ); /* it is tried as seldom as others */
     CHECK_EQ( client_stats( w, 1 ).rebinds, 0 );
 }
 
