@@ -69,6 +69,29 @@ static int victim_hear( struct victim_t * v )
 }
 
 /* Further fragments of a message, and a second one in a packet, with a length of their own. */
+/* Of two large messages the first is read: only the other one uses the receive buffer. */
+TEST( messages_a_gap_in_the_buffer_is_free )
+{
+    struct victim_t v;
+    struct netcode_messages_stats_t both, one;
+    victim_open( &v, NULL );
+    for ( int part = 0; part < 3; part++ ) {
+        victim_begin( &v );
+        craft_fragment( &v.craft, 2, 0, 0, 0, hostile_data, 2337, part );
+        CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_NONE );
+        if ( part == 0 ) {
+            victim_begin( &v );
+            craft_fragment( &v.craft, 2, 0, 1, 0, hostile_data, 2337, 0 );
+            CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_NONE );
+        }
+    }
+    netcode_messages_stats( v.m, &both );
+    CHECK_EQ( messages_read( v.m ), 1 );
+    netcode_messages_stats( v.m, &one );
+    CHECK_EQ( (int) one.receive_buffer_used * 2, (int) both.receive_buffer_used );
+    victim_close( &v );
+}
+
 TEST( messages_fragments_that_disagree )
 {
     struct victim_t v;
