@@ -535,7 +535,8 @@ TEST( received_payloads_are_wiped_at_destroy )
     world_add_client( w );
     REQUIRE( world_join( w, 0, 1 ) );
     payload_fill( secret, 64, 77 );
-    for ( int i = 0; i < 60; i++ ) { /* more than a batch has buffers of its own: those of the pool are read, and freed */
+    for ( int i = 0; i < 60;
+          i++ ) { /* more than a batch has buffers of its own: those of the pool are read, and freed */
         client_send( w, 0, 64, 77 );
         server_send( w, 0, 0, 64, 77 );
     }
