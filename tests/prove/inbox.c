@@ -1,7 +1,7 @@
 /*  Proofs of pool and inbox, with two clients and two buffers of 32 bytes (small.faults), with and without config.events:
     one step from any state that they can be in. Run: tests/prove/run.sh inbox
 
-    The invariant is is_box: whatever is kept twice agrees, and payloads stand in the order of their received.
+    The invariant is is_box: whatever is kept twice agrees, and payloads stand in the order of their arrival.
     prove_inbox_reset shows that it holds at first, and the others that no call ends it. For lists and buffers, which
     have their proofs (prove_list, prove_pool), stand functions that do what these proofs say: FUNCTION=answer_... in
     proofs.list. */
@@ -81,7 +81,7 @@ static uint32_t free_list[BUFFERS];
 static nc_queue_t queues[CLIENTS];
 static nc_link_t queue_links[BUFFERS], disconnected_links[CLIENTS], event_links[BUFFERS + EVENTS_MOST];
 static nc_event_t unread[EVENTS_MOST];
-static uint64_t packets; /* the sequence of the payload that came last, of all clients */
+static uint64_t arrivals; /* the sequence of the payload that came last, of all clients */
 
 /* prove_pool: a buffer's header, and its bytes. */
 nc_buffer_t * answer_buffer( nc_pool_t * unused, uint32_t index )
@@ -227,7 +227,7 @@ static int is_buffer( uint32_t nth )
     int good = header->client_index < CLIENTS && states[nth] <= NC_BUFFER_HELD && header->bytes <= BYTES;
     good &= queue_members[nth].list == ( is_queued ? header->client_index : NO_LIST );
     good &= event_members[nth].list == ( is_queued && inbox.has_events ? EVENTS : NO_LIST );
-    return good && ( !is_queued || header->sequence <= packets );
+    return good && ( !is_queued || header->sequence <= arrivals );
 }
 
 static uint32_t count_of( uint32_t state )

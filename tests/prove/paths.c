@@ -53,7 +53,7 @@ void answer_table_remove( nc_table_t * table, uint32_t index )
 /* The invariant: a slot is in the index exactly if it says so, and under the number that it says. */
 static int is_filed( uint32_t index )
 {
-    uint32_t indexed_as = paths[index].indexed_as;
+    uint32_t filed = paths[index].indexed_as;
     return is_in[index] <= 1 && is_in[index] == ( filed != 0 ) && ( filed == 0 || is_under[index] == filed );
 }
 
@@ -135,10 +135,10 @@ uint32_t answer_table_find_next( const nc_table_t * table, uint32_t index )
 }
 
 /* Anything may be authentic, under any key. */
-int answer_try_slot( struct netcode_server_t * unused, uint32_t index, nc_received_t * received )
+int answer_try_slot( struct netcode_server_t * unused, uint32_t index, nc_received_t * arrival )
 {
     (void) unused;
-    (void) received;
+    (void) arrival;
     CLAIM( index == ENTRY && !is_authentic && may_have_sent() && given <= NC_PATH_COMPARED );
     tried = given;
     tries++;
@@ -152,20 +152,20 @@ int answer_try_slot( struct netcode_server_t * unused, uint32_t index, nc_receiv
     looked at would have found none. */
 static void claim_found( uint32_t first, uint32_t second )
 {
-    nc_received_t received;
-    received.as.packet.type = NETCODE_PACKET_PAYLOAD;
-    received.as.packet.sequence = sequence;
+    nc_received_t arrival;
+    arrival.as.packet.type = NETCODE_PACKET_PAYLOAD;
+    arrival.as.packet.sequence = sequence;
     left[0] = first;
     left[1] = second;
     asked = 0;
-    int may_be_stray = nc_server_may_be_stray( &server, &received );
+    int may_be_stray = nc_server_may_be_stray( &server, &arrival );
     CLAIM( may_be_stray == ( first + second > 0 ) );
 
     left[0] = first;
     left[1] = second;
     asked = given = tries = tried = 0;
     left_out = is_authentic = 0;
-    uint32_t found = nc_server_find_by_sequence( &server, &received );
+    uint32_t found = nc_server_find_by_sequence( &server, &arrival );
     CLAIM( tries <= 2 && given <= NC_PATH_COMPARED + 2 );
     CLAIM( ( found != NOWHERE ) == is_authentic );
     CLAIM( found == NOWHERE || ( found == ENTRY && given == tried && may_have_sent() ) );

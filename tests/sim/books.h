@@ -82,10 +82,10 @@ static void sim_check_paths( const struct netcode_server_t * s, uint32_t index )
     const nc_slot_t * slot = &s->memory.slots[index];
     const nc_paths_t * paths = &s->memory.paths[index];
     const nc_table_t * table = &s->memory.slot_by_sequence;
-    uint32_t at = paths->filed ? nc_table_find( table, paths->filed ) : index;
+    uint32_t at = paths->indexed_as ? nc_table_find( table, paths->indexed_as ) : index;
     SIM_BOOK( slot->state != NC_SLOT_FREE || memcmp( paths, &none, sizeof( none ) ) == 0 );
-    SIM_BOOK( !paths->filed || ( slot->confirmed && slot->replay.newest >> 20 ) );
-    SIM_BOOK( slot->replay.newest >> 48 || paths->filed <= slot->replay.newest >> 16 );
+    SIM_BOOK( !paths->indexed_as || ( slot->confirmed && slot->replay.newest >> 20 ) );
+    SIM_BOOK( slot->replay.newest >> 48 || paths->indexed_as <= slot->replay.newest >> 16 );
     while ( at != index && at != UINT32_MAX )
         at = nc_table_find_next( table, at );
     SIM_BOOK( at == index );
@@ -106,7 +106,7 @@ static void sim_check_memory( const struct netcode_server_t * s )
         placed += memory->slots[i].address.type != NETCODE_ADDRESS_NONE;
         if ( s->config.roaming ) {
             sim_check_paths( s, i );
-            filed += memory->paths[i].filed != 0;
+            filed += memory->paths[i].indexed_as != 0;
         }
     }
     SIM_BOOK( s->active.count == taken );

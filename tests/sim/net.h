@@ -206,6 +206,7 @@ struct sim_weather_t {
     int moves;  /* in ten thousand steps of a client */
     int losses; /* of its network, the same */
     int step;
+    int drops_responses;                 /* a firewall does */
     uint32_t cut_to_server[SIM_SERVERS]; /* a bit for each router */
     uint32_t cut_to_client[SIM_SERVERS];
 };
@@ -526,7 +527,8 @@ static void sim_carry( int from, int to, const uint8_t * data, int bytes )
     sim_trace_datagram( data, bytes );
     sim_trace( (uint64_t) from << 32 | (uint64_t) to );
     sim_witness( from, to, data, bytes );
-    if ( sim_is_cut( from, to ) || fate < w->loss )
+    if ( sim_is_cut( from, to ) || fate < w->loss ||
+         ( w->drops_responses && bytes && ( data[0] & 15 ) == NETCODE_PACKET_RESPONSE ) )
         return;
     if ( fate >= 1000 - w->late )
         delay += sim_below( SIM_SECOND );

@@ -44,6 +44,7 @@ static void sim_weather_change( void )
     w->hostility = SIM_PICK( hostility );
     w->floods = sim_rarely( 5 );
     w->step = SIM_PICK( steps );
+    w->drops_responses = sim_rarely( 6 );
     if ( sim_rarely( 3 ) )
         sim_weather_cut( w );
 }
