@@ -1745,8 +1745,9 @@ enum nc_limit_t {
     NC_POOL_MOST = 4096,  /* or more by NC_POOL_LEAST_PER_SLOT */
     NC_BIND_TRIES = 8,
     NC_SEND_TRIES = 3,
-    NC_SOCKET_FAILURES = 8, /* of a receive, which ends then */
-    NC_SOCKET_REFUSALS = 3, /* failures in a row of an optional system call, after which it is not made any more */
+    NC_SOCKET_FAILURES = 8,   /* of a receive, which ends then, */
+    NC_RECEIVE_FAILURES = 64, /* and in a row of an update's, which receives no more */
+    NC_SOCKET_REFUSALS = 3,   /* failures in a row of an optional system call, after which it is not made any more */
     NC_COST_CHEAP = 1,
     NC_COST_OPEN = 3,     /* in addition, a decryption */
     NC_COST_REQUEST = 15, /* in addition, a private key that a request is tried with */
@@ -4753,11 +4754,12 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
     entry; after the first, datagrams are received one by one, as the call for many may be what is refused. */
 static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
 {
-    int filled = 0, failures = 0;
+    int filled = 0, failures = 0, singly = 0;
     while ( filled < count && failures < (int) NC_SOCKET_FAILURES ) {
-        int received = nc_socket_receive_some( udp, which, datagrams + filled, failures ? 0 : count - filled );
+        int received = nc_socket_receive_some( udp, which, datagrams + filled, singly ? 0 : count - filled );
         int error = received < 0 ? nc_socket_error() : 0;
         failures += received < 0;
+        singly |= received < 0;
         if ( received > 0 ) {
             filled += received;
             continue;
@@ -4786,7 +4788,9 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
             datagrams[filled].bytes = 0;
             datagrams[filled].status = NETCODE_DATAGRAM_ERROR;
             datagrams[filled].error = error;
-            nc_socket_read_error_queue( udp, which, &datagrams[filled++] );
+            nc_socket_read_error_queue( udp, which, &datagrams[filled] );
+            if ( datagrams[filled++].address.type != NETCODE_ADDRESS_NONE ) /* of an earlier send: this did not fail */
+                failures = udp->receiving.failures = 0;
         }
     }
     return filled;
@@ -6138,34 +6142,28 @@ static void nc_endpoint_fill_batch( nc_endpoint_t * base, nc_pool_t * pool )
     }
 }
 
-/*  Receives up to `wanted` datagrams into the batch. Returns how many; 0 also if the socket is broken, or if the batch
-    before it had errors alone (`is_failing`): then the update receives no more. */
-static int nc_endpoint_receive( nc_endpoint_t * base, int wanted, int * is_failing )
+/*  Receives up to `wanted` datagrams into the batch. Returns how many; 0 also if the socket is broken, or has failed
+    often in this update: `failures` counts errors in a row. One with an address is news of an earlier send. */
+static int nc_endpoint_receive( nc_endpoint_t * base, int wanted, int * failures )
 {
-    if ( *is_failing )
+    if ( *failures >= (int) NC_RECEIVE_FAILURES )
         return 0;
     int errors = 0, count = base->socket.receive( base->socket.context, base->datagrams, wanted );
     base->counters.receive_errors += count < 0;
     count = count < wanted ? count : wanted;
-    while ( errors < count && base->datagrams[errors].status == NETCODE_DATAGRAM_ERROR )
+    while ( errors < count && base->datagrams[errors].status == NETCODE_DATAGRAM_ERROR &&
+            base->datagrams[errors].address.type == NETCODE_ADDRESS_NONE )
         errors++;
-    *is_failing = count != 0 && errors >= count;
+    *failures = count < 0 ? (int) NC_RECEIVE_FAILURES : errors < count ? 0 : *failures + errors;
     return count < 0 ? 0 : count;
 }
 
-/* After the last batch of an update, which had errors alone. */
-static void nc_endpoint_log_failure( nc_endpoint_t * base, int is_failing )
+static void nc_endpoint_log_failure( nc_endpoint_t * base, int failures )
 {
     uint64_t suppressed;
-    if ( is_failing && nc_log_allows( &base->failures, base->clock.now, &suppressed ) )
+    if ( failures >= (int) NC_RECEIVE_FAILURES && nc_log_allows( &base->failures, base->clock.now, &suppressed ) )
         NC_LOG( &base->log, INFO, "receiving fails: the last system error is %d (%llu lines before)",
                 base->counters.last_socket_error, (unsigned long long) suppressed );
-}
-
-static void nc_endpoint_count_error( nc_endpoint_t * base, int error )
-{
-    base->counters.receive_errors++;
-    base->counters.last_socket_error = error;
 }
 
 /* ---- calls ---- */
@@ -6856,7 +6854,8 @@ static void nc_client_process( struct netcode_client_t * client, nc_received_t *
     report. Decision 6 */
 static void nc_client_on_socket_error( struct netcode_client_t * client, const struct netcode_datagram_t * datagram )
 {
-    nc_endpoint_count_error( &client->base, datagram->error );
+    client->base.counters.receive_errors++;
+    client->base.counters.last_socket_error = datagram->error;
     int server = datagram->address.type == NETCODE_ADDRESS_NONE ? client->server_index
                                                                 : nc_client_sender( client, &datagram->address );
     if ( client->state <= 0 || client->loopback || server < 0 )
@@ -6884,21 +6883,21 @@ static int nc_client_handle_datagram( struct netcode_client_t * client, struct n
 
 static void nc_client_receive( struct netcode_client_t * client )
 {
-    int budget = client->config.update_budget, is_failing = 0;
+    int budget = client->config.update_budget, failures = 0;
     while ( budget > 0 ) {
         int want =
             ( budget + NC_COST_OPEN ) / ( NC_COST_OPEN + NC_COST_CHEAP ); /* what it can pay for, whatever arrives */
         if ( want > NC_CLIENT_BATCH )
             want = NC_CLIENT_BATCH;
 
-        int count = nc_endpoint_receive( &client->base, want, &is_failing );
+        int count = nc_endpoint_receive( &client->base, want, &failures );
         if ( count <= 0 )
             break;
         for ( int i = 0; i < count; i++ )
             budget -= nc_client_handle_datagram( client, &client->base.datagrams[i], &client->base.batch[i] );
     }
     client->base.backlog = budget <= 0;
-    nc_endpoint_log_failure( &client->base, is_failing );
+    nc_endpoint_log_failure( &client->base, failures );
 }
 
 /* ---- update ---- */
@@ -9668,7 +9667,8 @@ static int nc_server_handle( struct netcode_server_t * server, nc_received_t * r
 {
     int reason = received->reason;
     if ( status == NETCODE_DATAGRAM_ERROR ) {
-        nc_endpoint_count_error( &server->base, error );
+        server->base.counters.receive_errors++;
+        server->base.counters.last_socket_error = error;
         return NC_COST_CHEAP;
     }
     server->base.counters.datagrams_received++;
@@ -9742,8 +9742,7 @@ static void nc_server_receive( struct netcode_server_t * server )
     const nc_inbox_t * inbox = &server->memory.inbox;
     nc_work_t * work = &server->work;
     int waits = nc_inbox_is_read( inbox );
-    int is_udp = server->base.is_udp; /* other sockets' runs must repeat exactly: no real time */
-    int count = 0, is_failing = 0;
+    int count = 0, failures = 0, is_udp = server->base.is_udp; /* other sockets' runs repeat exactly: no real time */
 
     while ( work->units > 0 || nc_server_has_time( work ) ) {
         uint32_t want = work->units > 0 ? (uint32_t) work->units : (uint32_t) NC_RECEIVE_BATCH;
@@ -9753,7 +9752,7 @@ static void nc_server_receive( struct netcode_server_t * server )
         if ( want > room && ( want = room ) == 0 )
             break;
 
-        count = nc_endpoint_receive( &server->base, (int) want, &is_failing );
+        count = nc_endpoint_receive( &server->base, (int) want, &failures );
         if ( count <= 0 )
             break;
         if ( is_udp )
@@ -9762,7 +9761,7 @@ static void nc_server_receive( struct netcode_server_t * server )
     }
 
     server->base.backlog = count > 0;
-    nc_endpoint_log_failure( &server->base, is_failing );
+    nc_endpoint_log_failure( &server->base, failures );
     server->backlogs += (uint64_t) server->base.backlog;
     if ( server->base.backlog )
         server->backlog_time = server->base.clock.now;

@@ -328,7 +328,7 @@ row(86, "OFF", "a client's address forged at 7 to 170 Mbit/s, its sequences unkn
     ["row_86", "row_86_system"], ["make fairness"])
 row(87, "OFF", "forged ICMP errors of every type and code, IPv4 and IPv6, 1,000 a second, to both sides", "r",
     ["threat_87_forged_icmp_errors", "linux_sends_past_a_closed_port", "linux_sendmmsg_that_is_refused"],
-    ["row_87", "socket_sendmmsg_pending_error"])
+    ["row_87", "row_87_errors_alone", "socket_sendmmsg_pending_error"])
 row(88, "MC", "acks of the first small messages are withheld, those of a transfer are given", "d",
     ["threat_88_acks_that_are_withheld"],
     ["row_88"])

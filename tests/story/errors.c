@@ -120,6 +120,7 @@ static struct {
     int mode;
     int closed;
     int waits;
+    int errors; /* that come before datagrams */
 } sick;
 
 static int sick_send( void * context, const struct netcode_datagram_t * datagrams, int count )
@@ -136,6 +137,15 @@ static int sick_receive( void * context, struct netcode_datagram_t * datagrams, 
     (void) context;
     if ( sick.mode == 3 )
         return -1;
+    if ( sick.mode == 5 ) { /* one datagram a call, and what failed comes first */
+        if ( sick.errors-- <= 0 )
+            return sick.inner.receive( sick.inner.context, datagrams, 1 );
+        memset( &datagrams[0].address, 0, sizeof( datagrams[0].address ) );
+        datagrams[0].status = NETCODE_DATAGRAM_ERROR;
+        datagrams[0].error = 105;
+        datagrams[0].bytes = 0;
+        return 1;
+    }
     if ( sick.mode != 4 || count < 2 )
         return sick.inner.receive( sick.inner.context, datagrams, count );
     more = sick.inner.receive( sick.inner.context, datagrams + 1, count - 1 );
@@ -205,6 +215,14 @@ TEST( hostile_52_a_socket_that_misbehaves )
     netcode_client_stats( w->clients[0], &stats );
     CHECK_GE( stats.receive_errors, 50 );
     CHECK_EQ( stats.last_socket_error, 105 );
+    sick.mode = 5;
+    sick.errors = 30;
+    client_drain( w, 0 );
+    server_send( w, 0, 0, 20, 1 );
+    world_step( w );
+    world_step( w );
+    CHECK_EQ( client_drain( w, 0 ), 1 );
+    sick.mode = 4;
     netcode_client_wait( w->clients[0], 0.5 );
     netcode_client_disconnect( w->clients[0] );
     netcode_client_wait( w->clients[0], 0.5 );

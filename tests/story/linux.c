@@ -1442,12 +1442,13 @@ static uint64_t forged_cookie( const nc_socket_udp_t * udp )
 }
 
 /* Half of the errors come before what is sent, and half between sending and updating. */
-static int forged_step( struct forged_heard_t * heard, int six, int type, int code, uint16_t client, uint16_t server )
+static int forged_step( struct forged_heard_t * heard, int six, int type, int code, int count, uint16_t client,
+                        uint16_t server )
 {
     uint8_t data[100] = { 1 }, *packet;
     int bytes, good = 1;
     for ( int half = 0; half < 2; half++ ) {
-        for ( int n = 0; n < 5; n++ )
+        for ( int n = 0; n < count; n++ )
             good &= six ? forged_six( type, code, client, server ) & forged_six( type, code, server, client )
                         : forged_four( type, code, client, server ) & forged_four( type, code, server, client );
         if ( half == 0 ) {
@@ -1493,10 +1494,12 @@ static void forged_errors( void * found, int how )
     for ( int i = 0; i < 5; i++ )
         for ( int code = 0; code < ( six ? sixes : four )[i][1]; code++ ) {
             for ( int n = 0; n < 20; n++ )
-                heard->ready &= forged_step( heard, six, ( six ? sixes : four )[i][0], code, udps[0]->bound[0].port,
+                heard->ready &= forged_step( heard, six, ( six ? sixes : four )[i][0], code, 5, udps[0]->bound[0].port,
                                              udps[1]->bound[0].port );
             heard->kinds++;
         }
+    for ( int n = 0; n < 40; n++ ) /* "unreachable", 60,000 a second: more than one look at the error queue reads */
+        heard->ready &= forged_step( heard, six, six ? 1 : 3, 1, 300, udps[0]->bound[0].port, udps[1]->bound[0].port );
     for ( int i = 0; i < 2; i++ ) {
         heard->replaced += forged_cookie( udps[i] ) != cookies[i];
         heard->refused += udps[i]->sending.is_refused + udps[i]->receiving.is_refused;
