@@ -327,7 +327,8 @@ row(86, "OFF", "a client's address forged at 7 to 170 Mbit/s, its sequences unkn
     ["threat_83_junk_of_any_kind_takes_nothing_from_players", "flood_the_kernel_filters_as_its_model"],
     ["row_86", "row_86_system"], ["make fairness"])
 row(87, "OFF", "forged ICMP errors of every type and code, IPv4 and IPv6, 1,000 a second, to both sides", "r",
-    ["threat_87_forged_icmp_errors", "linux_sends_past_a_closed_port", "linux_sendmmsg_that_is_refused"],
+    ["threat_87_forged_icmp_errors", "hostile_52_a_socket_that_misbehaves", "linux_sends_past_a_closed_port",
+     "linux_sendmmsg_that_is_refused"],
     ["row_87", "row_87_errors_alone", "socket_sendmmsg_pending_error"])
 row(88, "MC", "acks of the first small messages are withheld, those of a transfer are given", "d",
     ["threat_88_acks_that_are_withheld"],

@@ -137,10 +137,12 @@ static int sick_receive( void * context, struct netcode_datagram_t * datagrams, 
     (void) context;
     if ( sick.mode == 3 )
         return -1;
-    if ( sick.mode == 5 ) { /* one datagram a call, and what failed comes first */
+    if ( sick.mode >= 5 ) { /* one datagram a call, and what failed comes first; 6: about datagrams to an address */
         if ( sick.errors-- <= 0 )
             return sick.inner.receive( sick.inner.context, datagrams, 1 );
         memset( &datagrams[0].address, 0, sizeof( datagrams[0].address ) );
+        if ( sick.mode == 6 )
+            datagrams[0].address = address_of( "10.9.9.9:9" );
         datagrams[0].status = NETCODE_DATAGRAM_ERROR;
         datagrams[0].error = 105;
         datagrams[0].bytes = 0;
@@ -215,13 +217,14 @@ TEST( hostile_52_a_socket_that_misbehaves )
     netcode_client_stats( w->clients[0], &stats );
     CHECK_GE( stats.receive_errors, 50 );
     CHECK_EQ( stats.last_socket_error, 105 );
-    sick.mode = 5;
-    sick.errors = 30;
-    client_drain( w, 0 );
-    server_send( w, 0, 0, 20, 1 );
-    world_step( w );
-    world_step( w );
-    CHECK_EQ( client_drain( w, 0 ), 1 );
+    for ( sick.mode = 5; sick.mode <= 6; sick.mode++ ) {
+        sick.errors = sick.mode == 5 ? 30 : 120;
+        client_drain( w, 0 );
+        server_send( w, 0, 0, 20, 1 );
+        world_step( w );
+        CHECK_EQ( client_drain( w, 0 ), 1 );
+        CHECK_LT( sick.errors, 0 );
+    }
     sick.mode = 4;
     netcode_client_wait( w->clients[0], 0.5 );
     netcode_client_disconnect( w->clients[0] );
