@@ -1746,7 +1746,7 @@ enum nc_limit_t {
     NC_BIND_TRIES = 8,
     NC_SEND_TRIES = 3,
     NC_SOCKET_FAILURES = 8,   /* of a receive, which ends then, */
-    NC_RECEIVE_FAILURES = 64, /* and in a row of an update's, which receives no more */
+    NC_RECEIVE_FAILURES = 32, /* and in a row of an update's, which receives no more */
     NC_SOCKET_REFUSALS = 3,   /* failures in a row of an optional system call, after which it is not made any more */
     NC_COST_CHEAP = 1,
     NC_COST_OPEN = 3,     /* in addition, a decryption */

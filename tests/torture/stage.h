@@ -15,7 +15,7 @@ enum {
     STAGE_TIMEOUT_STEPS = 90,
     STAGE_POST = 64,
     STAGE_ATTEMPTS = 8,
-    STAGE_CALLS = 300, /* the most in one step, of a client and a server */
+    STAGE_CALLS = 400, /* the most in one step, of a client and a server */
     STAGE_MAP_BYTES = 5000
 };
 
