@@ -120,7 +120,7 @@
     netcode_client_memory and netcode_server_memory return the number of bytes beforehand; your allocator is called for
     a few blocks. Received packets are in a pool, aligned to 16 bytes. They are yours until you free them, for any time,
     through stop, start and the reuse of their slot. Secrets are wiped when the client, slot or handshake that they
-    belong to ends, packets when their pool is freed. LIMITS.md has the sizes, and who gives way when the pool is full.
+    belong to ends, packets when their pool is freed. LIMITS.md has the sizes, and what a full pool evicts.
 
     6  THREADS
 
@@ -146,14 +146,14 @@
 
     9  LIMITS
 
-        limit                                   who is refused, or loses    counted as              config
+        limit                                   what is refused or lost     counted as              config
         payload 1200 bytes, datagram 1225       what is larger              OVERSIZED_DATAGRAM      -
         slots 65535 a server                    a client, if none is free   SERVER_FULL             -
         servers 32 a token; private keys 4      the call fails              -                       -
         handshakes max( 1024, 4 x slots )       the oldest, or the new one  REQUEST_TOO_SOON        pending_handshakes
         token: 4 addresses; address: 4 tokens   the oldest, or the new one  REQUEST_TOO_SOON        -
-        client id: 4 handshakes                 whose token expires first   TOKEN_OUTLIVED          -
-        handshake: 4 replies, then 10 a second  who asks sooner             REQUEST_TOO_SOON        -
+        client id: 4 handshakes                 the first token to expire   TOKEN_OUTLIVED          -
+        handshake: 4 replies, then 10 a second  earlier requests            REQUEST_TOO_SOON        -
         used tokens max( 1024, 8 x slots )      those expiring no later     TOKEN_REFUSED_UP_TO     consumed_tokens
         half of them for those that never do    another such token          TOKEN_NO_RECORD_FREE    consumed_tokens
         replay window 320 packets               older packets               SEQUENCE_TOO_OLD        -
@@ -163,10 +163,10 @@
         client's pool: 256, all may be queued   its newest                  QUEUE_FULL              packet_pool_buffers
         update: 1,100 datagrams                 the rest waits              kernel_drops            receive_buffer_bytes
         update: 102 private keys are tried      requests: they come again   REQUEST_NOT_OPENED      -
-        update: 16 packets a client, 192 more   who sends more              OVER_SHARE              -
-        update: 512 timers or so                nobody: the rest waits      -                       -
+        update: 16 packets a client, 192 more   a client's further packets  OVER_SHARE              -
+        update: 512 timers or so                nothing: the rest waits     -                       -
         flood: 720 datagrams a second           its senders, on Linux       kernel_drops            kernel_filter
-        update of a client: 2048 units          nobody: the rest waits      -                       update_budget
+        update of a client: 2048 units          nothing: the rest waits     -                       update_budget
 
     A server's pool has max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) buffers. A slot whose client never confirms ends
     after the token's timeout, at most 60 s; 10 s where the token has none. A client remembers 16 tokens. A batch sends

@@ -105,7 +105,7 @@ static int torture_can( const struct story_t * story )
 }
 
 /* Where the runner is here, its nonce ledger is too: no fault may lead to a nonce that is used twice. */
-static void torture_run( const struct story_t * story, int hooks, int single, int is_search, int may_fail )
+static void torture_run( const struct story_t * story, struct stage_how_t how )
 {
     tally.runs++;
     torture_asserts = 0;
@@ -113,7 +113,7 @@ static void torture_run( const struct story_t * story, int hooks, int single, in
     ledger_reset();
     test_state.failures = 0;
 #endif
-    stage_run( story, hooks, single, is_search, may_fail );
+    stage_run( story, how );
     tally.refused_creates += stage.refused_creates;
     tally.refused_starts += stage.refused_starts;
     if ( torture_asserts )
@@ -140,7 +140,7 @@ static void torture_memory_of( const struct story_t * story, int hooks, int fail
                      fail_for - 1 );
         watch_arm( n, fail_for );
         system_arm( 0, 0, 0, SYSTEM_ALL );
-        torture_run( story, hooks, fail_for == 1, 0, 0 );
+        torture_run( story, ( struct stage_how_t ){ hooks, fail_for == 1, 0, 0 } );
         refused = watcher.refused;
         tally.points += refused > 0;
     }
@@ -190,7 +190,7 @@ static int torture_system_once( const struct story_t * story, const struct tortu
     watch_where( "2 \"%s\", call %d %s, %s", story->name, n, mode->name, torture_errors[error].name );
     watch_arm( 0, 0 );
     system_arm( n, mode->fail_for, torture_errors[error].error, mode->kinds );
-    torture_run( story, 0, mode->fail_for == 1, 0, 0 );
+    torture_run( story, ( struct stage_how_t ){ 0, mode->fail_for == 1, 0, 0 } );
     for ( kind = 0; kind < SYSTEM_CALL_KINDS; kind++ )
         torture_kinds[kind] += system_state.counts[kind];
     return system_state.refused > 0;
@@ -330,33 +330,36 @@ static const struct refusal_t {
     unsigned int kinds;
     int option;
     int is_needed; /* without it there is no game */
+    int is_extra;  /* made with the Linux extras alone */
 } torture_refusals[] = {
-    { "socket", SYSTEM_BIT( SOCKET ), 0, 1 },
-    { "bind", SYSTEM_BIT( BIND ), 0, 1 },
-    { "getsockname", SYSTEM_BIT( GETSOCKNAME ), 0, 1 },
-    { "fcntl", SYSTEM_BIT( FCNTL ), 0, 1 },
-    { "fcntl F_SETFD", SYSTEM_BIT( FCNTL ), F_SETFD, 0 },
-    { "setsockopt IPV6_V6ONLY", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_V6ONLY ), 1 },
-    { "setsockopt SO_RCVBUF", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_RCVBUF ), 0 },
-    { "setsockopt SO_SNDBUF", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_SNDBUF ), 0 },
-    { "setsockopt SO_RXQ_OVFL", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_RXQ_OVFL ), 0 },
-    { "setsockopt SO_ATTACH_FILTER", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_ATTACH_FILTER ), 0 },
-    { "setsockopt IP_MTU_DISCOVER", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IP, IP_MTU_DISCOVER ), 0 },
-    { "setsockopt IPV6_MTU_DISCOVER", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_MTU_DISCOVER ), 0 },
-    { "setsockopt IP_RECVERR", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IP, IP_RECVERR ), 0 },
-    { "setsockopt IPV6_RECVERR", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_RECVERR ), 0 },
-    { "setsockopt IP_TOS", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IP, IP_TOS ), 0 },
-    { "setsockopt IPV6_TCLASS", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_TCLASS ), 0 },
-    { "getsockopt", SYSTEM_BIT( GETSOCKOPT ), 0, 0 },
-    { "connect", SYSTEM_BIT( CONNECT ), 0, 0 },
-    { "recvmmsg", SYSTEM_BIT( RECVMMSG ), 0, 0 },
-    { "recvmsg", SYSTEM_BIT( RECVMSG ), 0, TORTURE_PLAIN },
-    { "recvmmsg and recvmsg", SYSTEM_RECEIVES, 0, 1 },
-    { "sendmmsg", SYSTEM_BIT( SENDMMSG ), 0, 0 },
-    { "sendto", SYSTEM_BIT( SENDTO ), 0, 1 },
-    { "sendmmsg and sendto", SYSTEM_SENDS, 0, 1 },
-    { "select", SYSTEM_BIT( SELECT ), 0, 0 },
-    { "close", SYSTEM_BIT( CLOSE ), 0, 0 },
+    { "socket", SYSTEM_BIT( SOCKET ), 0, 1, 0 },
+    { "bind", SYSTEM_BIT( BIND ), 0, 1, 0 },
+    { "getsockname", SYSTEM_BIT( GETSOCKNAME ), 0, 1, 0 },
+    { "fcntl", SYSTEM_BIT( FCNTL ), 0, 1, 0 },
+    { "fcntl F_SETFD", SYSTEM_BIT( FCNTL ), F_SETFD, 0, 0 },
+    { "setsockopt IPV6_V6ONLY", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_V6ONLY ), 1, 0 },
+    { "setsockopt SO_RCVBUF", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_RCVBUF ), 0, 0 },
+    { "setsockopt SO_SNDBUF", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_SNDBUF ), 0, 0 },
+    { "setsockopt SO_REUSEPORT", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_REUSEPORT ), 1, 1 },
+    { "setsockopt SO_RXQ_OVFL", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_RXQ_OVFL ), 0, 1 },
+    { "setsockopt SO_ATTACH_FILTER", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( SOL_SOCKET, SO_ATTACH_FILTER ), 0, 1 },
+    { "setsockopt IP_MTU_DISCOVER", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IP, IP_MTU_DISCOVER ), 0, 0 },
+    { "setsockopt IPV6_MTU_DISCOVER", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_MTU_DISCOVER ), 0,
+      0 },
+    { "setsockopt IP_RECVERR", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IP, IP_RECVERR ), 0, 1 },
+    { "setsockopt IPV6_RECVERR", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_RECVERR ), 0, 1 },
+    { "setsockopt IP_TOS", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IP, IP_TOS ), 0, 0 },
+    { "setsockopt IPV6_TCLASS", SYSTEM_BIT( SETSOCKOPT ), SYSTEM_OPTION( IPPROTO_IPV6, IPV6_TCLASS ), 0, 0 },
+    { "getsockopt", SYSTEM_BIT( GETSOCKOPT ), 0, 0, 0 },
+    { "connect", SYSTEM_BIT( CONNECT ), 0, 0, 1 },
+    { "recvmmsg", SYSTEM_BIT( RECVMMSG ), 0, 0, 1 },
+    { "recvmsg", SYSTEM_BIT( RECVMSG ), 0, TORTURE_PLAIN, 0 },
+    { "recvmmsg and recvmsg", SYSTEM_RECEIVES, 0, 1, 0 },
+    { "sendmmsg", SYSTEM_BIT( SENDMMSG ), 0, 0, 1 },
+    { "sendto", SYSTEM_BIT( SENDTO ), 0, 1, 0 },
+    { "sendmmsg and sendto", SYSTEM_SENDS, 0, 1, 0 },
+    { "select", SYSTEM_BIT( SELECT ), 0, 0, 0 },
+    { "close", SYSTEM_BIT( CLOSE ), 0, 0, 0 },
 };
 
 static const struct pattern_t {
@@ -379,12 +382,13 @@ static const int torture_errnos[] = { EPERM,           ENOENT,       EINTR,     
                                       ENOBUFS,         EISCONN,      ENOTCONN,     ESHUTDOWN,    ETIMEDOUT,
                                       ECONNREFUSED,    EHOSTDOWN,    EHOSTUNREACH };
 
-static void torture_refusal( const struct story_t * story, const struct refusal_t * refusal,
-                             const struct pattern_t * pattern, int error )
+/* Returns how often it was refused. */
+static int torture_refusal( const struct story_t * story, const struct refusal_t * refusal,
+                            const struct pattern_t * pattern, int error )
 {
     int for_good = pattern->sick_steps == 0 && pattern->every == 0;
     if ( error == EAGAIN && !refusal->is_needed && ( refusal->kinds & SYSTEM_RECEIVES ) )
-        return; /* nothing is there: it is no refusal */
+        return 0; /* nothing is there: it is no refusal */
     watch_where( "4 \"%s\", %s %s, error %d", story->name, refusal->name, pattern->name, error );
     watch_arm( 0, 0 );
     system_arm( 1, 1 << 30, error, refusal->kinds );
@@ -392,29 +396,37 @@ static void torture_refusal( const struct story_t * story, const struct refusal_
     system_state.starts = pattern->starts;
     system_state.every = pattern->every;
     system_state.sick_steps = pattern->sick_steps;
-    torture_run( story, 0, !refusal->is_needed, 1, refusal->is_needed && for_good );
+    torture_run( story, ( struct stage_how_t ){ 0, !refusal->is_needed, 1, refusal->is_needed && for_good } );
+    return system_state.refused;
 }
 
-static void torture_search_in( const struct story_t * story )
+static int torture_refuse( const struct refusal_t * refusal, const struct story_t * story )
 {
-    const int refusals = sizeof( torture_refusals ) / sizeof( torture_refusals[0] );
     const int patterns = sizeof( torture_patterns ) / sizeof( torture_patterns[0] );
     const int errnos = sizeof( torture_errnos ) / sizeof( torture_errnos[0] );
-    int n, k, m;
-    for ( n = 0; n < refusals; n++ )
-        for ( k = 0; k < patterns; k++ )
-            for ( m = 0; m < errnos; m++ )
-                torture_refusal( story, &torture_refusals[n], &torture_patterns[k], torture_errnos[m] );
+    int k, m, refused = 0;
+    for ( k = 0; k < patterns; k++ )
+        for ( m = 0; m < errnos; m++ )
+            refused += torture_refusal( story, refusal, &torture_patterns[k], torture_errnos[m] );
+    return refused;
 }
 
 static void torture_search( void )
 {
-    static const char * const names[] = { "visits, waiting", "visits, batch_sends", "rebinds, dual stack" };
-    int i, n;
-    for ( i = 0; i < STORIES; i++ )
-        for ( n = 0; n < 3; n++ )
-            if ( strcmp( names[n], stories[i].name ) == 0 && torture_can( &stories[i] ) )
-                torture_search_in( &stories[i] );
+    static const char * const names[] = { "visits, waiting", "visits, batch_sends", "rebinds, dual stack",
+                                          "two at one port, filtered", "the first server is gone" };
+    const int refusals = sizeof( torture_refusals ) / sizeof( torture_refusals[0] );
+    int i, n, k;
+    for ( k = 0; k < refusals; k++ ) {
+        int refused = 0;
+        for ( i = 0; i < STORIES; i++ )
+            for ( n = 0; n < 5; n++ )
+                if ( strcmp( names[n], stories[i].name ) == 0 && torture_can( &stories[i] ) )
+                    refused += torture_refuse( &torture_refusals[k], &stories[i] );
+        watch_where( "4 %s", torture_refusals[k].name );
+        if ( !refused && tally.name[0] == 0 && !( TORTURE_PLAIN && torture_refusals[k].is_extra ) )
+            watch_finding( "it was never refused" );
+    }
     watch_print( "4 search: %d runs, %d creates failed\n", tally.runs, tally.refused_creates );
 }
 

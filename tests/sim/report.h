@@ -21,8 +21,6 @@ enum {
     SIM_CLIENT_ANY = ( 1 << SIM_CLIENT_STATE_COUNT ) - 1,
     SIM_CLIENT_OBJECT = SIM_CLIENT_ANY & ~( 1 << SIM_CLIENT_absent ),
     SIM_CLIENT_SILENT = 1 << SIM_CLIENT_absent | 1 << SIM_CLIENT_invalid,
-    SIM_CLIENT_ENDED = 1 << SIM_CLIENT_expired | 1 << SIM_CLIENT_timed_out | 1 << SIM_CLIENT_resp_timed_out |
-                       1 << SIM_CLIENT_req_timed_out | 1 << SIM_CLIENT_denied | 1 << SIM_CLIENT_disconnected,
     SIM_SERVER_ANY = ( 1 << SIM_SERVER_STATE_COUNT ) - 1,
     SIM_SERVER_RUNS = SIM_SERVER_ANY & ~( 1 << SIM_SERVER_absent | 1 << SIM_SERVER_stopped )
 };
@@ -33,7 +31,6 @@ static const struct sim_reason_t sim_client_reasons[] = {
     { SIM_C_CLOCK_BACK, SIM_C_ERROR_PLACE, SIM_BIT( SIM_CLIENT_absent ), "there is no object to update" },
     { SIM_C_MOVE, SIM_C_REBIND, SIM_BIT( SIM_CLIENT_absent ), "a new object gets its port when it is created" },
     { SIM_C_SEND_FAULT, SIM_C_SEND_FAULT, SIM_CLIENT_SILENT, "all that was held back has left before" },
-    { SIM_C_SEND_FAULT, SIM_C_SEND_FAULT, SIM_CLIENT_ENDED, "seldom: only what was held back leaves then" },
 };
 
 static const struct sim_reason_t sim_server_reasons[] = {
@@ -84,7 +81,7 @@ static void sim_print_table( const struct sim_table_t * t )
     }
 }
 
-/* Returns how many cells are empty without a reason, or filled against one, but for what happens seldom. */
+/* Returns how many cells are empty without a reason, or filled against one. */
 static int sim_count_unexplained( const struct sim_table_t * t )
 {
     int unexplained = 0;
@@ -92,7 +89,7 @@ static int sim_count_unexplained( const struct sim_table_t * t )
         for ( int state = 0; state < t->state_count; state++ ) {
             uint64_t cell = t->cells[kind * t->state_count + state];
             const char * why = sim_why( t->reasons, t->reason_count, kind, state );
-            if ( ( cell != 0 ) != ( why != NULL ) || ( why && strncmp( why, "seldom", 6 ) == 0 ) )
+            if ( ( cell != 0 ) != ( why != NULL ) )
                 continue;
             printf( "    ! %s in %s: %s%s\n", t->kinds[kind], t->states[state],
                     why ? "it happened, although " : "it never happened, and nothing explains it", why ? why : "" );

@@ -36,7 +36,7 @@ static void sim_weather_change( void )
     w->late = SIM_PICK( late );
     w->receive_faults = SIM_PICK( faults );
     w->error_places = SIM_PICK( faults ) * 5;
-    w->send_faults = SIM_PICK( faults );
+    w->send_faults = sim_rarely( 8 ) ? 10000 : SIM_PICK( faults ); /* 10000: the system refuses all */
     w->alloc_faults = SIM_PICK( faults ) / 10;
     w->clock_faults = sim_rarely( 3 ) ? 20 : 0;
     w->moves = SIM_PICK( faults );

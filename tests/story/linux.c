@@ -1427,8 +1427,9 @@ TEST( linux_forged_icmp_fragments_nothing )
 /* ---- forged ICMP errors of all kinds. attacks/rows.py, row 87 ---- */
 
 struct forged_heard_t {
-    int ready;
+    int ready, six;
     int kinds, sent, by_server, by_client;
+    int errors;   /* that the client received */
     int replaced; /* sockets */
     int refused;  /* functions of the system that are not used any more, because of them */
 };
@@ -1442,15 +1443,15 @@ static uint64_t forged_cookie( const nc_socket_udp_t * udp )
 }
 
 /* Half of the errors come before what is sent, and half between sending and updating. */
-static int forged_step( struct forged_heard_t * heard, int six, int type, int code, int count, uint16_t client,
-                        uint16_t server )
+static void forged_step( struct forged_heard_t * heard, int type, int code, int count )
 {
     uint8_t data[100] = { 1 }, *packet;
-    int bytes, good = 1;
+    uint16_t client = netcode_client_get_port( lan.clients[0] ), server = netcode_server_get_port( lan.servers[0] );
+    int ( *forge )( int, int, uint16_t, uint16_t ) = heard->six ? forged_six : forged_four;
+    int bytes;
     for ( int half = 0; half < 2; half++ ) {
         for ( int n = 0; n < count; n++ )
-            good &= six ? forged_six( type, code, client, server ) & forged_six( type, code, server, client )
-                        : forged_four( type, code, client, server ) & forged_four( type, code, server, client );
+            heard->ready &= forge( type, code, client, server ) & forge( type, code, server, client );
         if ( half == 0 ) {
             netcode_client_send_packet( lan.clients[0], data, sizeof( data ) );
             netcode_server_send_packet( lan.servers[0], 0, data, sizeof( data ) );
@@ -1466,18 +1467,12 @@ static int forged_step( struct forged_heard_t * heard, int six, int type, int co
         heard->by_client++;
         netcode_client_free_packet( lan.clients[0], packet );
     }
-    return good;
 }
 
-static void forged_errors( void * found, int how )
+/* A game between two sockets of one family, with or without batch_sends. */
+static void forged_join( int six, int batch )
 {
-    static const int four[][2] = { { 3, 16 }, { 4, 1 }, { 5, 4 }, { 11, 2 }, { 12, 3 } }; /* type, and how many codes */
-    static const int sixes[][2] = { { 1, 9 }, { 2, 1 }, { 3, 2 }, { 4, 4 }, { 100, 1 } };
-    struct forged_heard_t * heard = (struct forged_heard_t *) found;
-    const int six = how & 1, batch = how >> 1;
     struct netcode_server_config_t config;
-    if ( !forged_namespace() )
-        return;
     lan_close();
     config = lan_config();
     config.events = 0;
@@ -1487,24 +1482,36 @@ static void forged_errors( void * found, int how )
     lan_connect( 0, lan.at[0], NULL );
     for ( int i = 0; i < 500 && netcode_client_state( lan.clients[0] ) != NETCODE_CLIENT_STATE_CONNECTED; i++ )
         lan_step();
+}
+
+static void forged_errors( void * found, int how )
+{
+    static const int kinds[2][5][2] =
+        { { { 3, 16 }, { 4, 1 }, { 5, 4 }, { 11, 2 }, { 12, 3 } }, /* type, how many codes */
+          { { 1, 9 }, { 2, 1 }, { 3, 2 }, { 4, 4 }, { 100, 1 } } };
+    struct forged_heard_t * heard = (struct forged_heard_t *) found;
+    struct netcode_client_stats_t stats;
+    heard->six = how & 1;
+    if ( !forged_namespace() )
+        return;
+    forged_join( heard->six, how >> 1 );
     nc_socket_udp_t * udps[2] = { (nc_socket_udp_t *) lan.clients[0]->base.socket.context,
                                   (nc_socket_udp_t *) lan.servers[0]->base.socket.context };
     uint64_t cookies[2] = { forged_cookie( udps[0] ), forged_cookie( udps[1] ) };
     heard->ready = netcode_client_state( lan.clients[0] ) == NETCODE_CLIENT_STATE_CONNECTED && cookies[0] != 0;
     for ( int i = 0; i < 5; i++ )
-        for ( int code = 0; code < ( six ? sixes : four )[i][1]; code++ ) {
+        for ( int code = 0; code < kinds[heard->six][i][1]; code++, heard->kinds++ )
             for ( int n = 0; n < 20; n++ )
-                heard->ready &= forged_step( heard, six, ( six ? sixes : four )[i][0], code, 5, udps[0]->bound[0].port,
-                                             udps[1]->bound[0].port );
-            heard->kinds++;
-        }
+                forged_step( heard, kinds[heard->six][i][0], code, 5 );
     for ( int n = 0; n < 40; n++ ) /* "unreachable", 60,000 a second: more than one look at the error queue reads */
-        heard->ready &= forged_step( heard, six, six ? 1 : 3, 1, 300, udps[0]->bound[0].port, udps[1]->bound[0].port );
+        forged_step( heard, heard->six ? 1 : 3, 1, 300 );
     for ( int i = 0; i < 2; i++ ) {
         heard->replaced += forged_cookie( udps[i] ) != cookies[i];
         heard->refused += udps[i]->sending.is_refused + udps[i]->receiving.is_refused;
     }
     heard->refused += udps[0]->peer.type == NETCODE_ADDRESS_NONE;
+    netcode_client_stats( lan.clients[0], &stats );
+    heard->errors = (int) stats.receive_errors;
     lan_close();
 }
 
@@ -1518,6 +1525,7 @@ TEST( threat_87_forged_icmp_errors )
         if ( !heard.ready )
             SKIP( "no network namespace of its own, or no raw sockets, can be had here" );
         CHECK_EQ( heard.kinds, how & 1 ? 17 : 26 );
+        CHECK_GE( heard.errors, 100 );
         CHECK_GE( heard.by_server * 100, heard.sent * 99 );
         CHECK_GE( heard.by_client * 100, heard.sent * 99 );
         CHECK_EQ( heard.replaced, 0 );

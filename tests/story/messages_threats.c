@@ -407,6 +407,7 @@ TEST( threat_88_acks_that_are_withheld )
             test_fail( __FILE__, __LINE__, "an ack costs %.2f times what sealing 1,100 bytes does; the limit is 12",
                        ratio );
     }
+    CHECK( both[1].seconds <= 2.0 * both[0].seconds ); /* in the same time */
     CHECK_GE( both[1].withheld, 50 );
     CHECK_GE( both[1].number, 300 );
     for ( int i = 0; i < 2; i++ )

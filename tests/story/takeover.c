@@ -95,18 +95,31 @@ static void let_in_by_another_way( struct world_party_t * party, int slot, int c
         netcode_server_connect_loopback_client( server, 1, 5, NULL );
 }
 
-/* Decision 10: the application lets the same player in while its old session ends. */
-TEST( mutants_a_takeover_that_comes_too_late )
+/* Player 5 is connected, and comes back with a newer token from another address; `meanwhile` is called as the old session ends. */
+static void take_over( struct world_t * w, void ( *meanwhile )( struct world_party_t *, int, int ) )
 {
-    struct world_t * w = world_new( CLEAN );
-    struct puppet_t old, newer;
-    w->server_config.replace_existing_clients = 1;
-    world_add_server( w, 2 );
-    REQUIRE( puppet_join( &old, w, 0, 5, "10.2.0.1:6000" ) );
-    w->server_parties[0].on_change = let_in_by_another_way;
+    struct puppet_t newer;
+    w->server_parties[0].on_change = meanwhile;
     puppet_make( &newer, w, 0, 5, "10.2.0.2:6000" );
     puppet_expires( &newer, newer.r.expire + 100 );
     CHECK( !puppet_connect( &newer ) );
+}
+
+static struct world_t * taken_over_world( struct puppet_t * old )
+{
+    struct world_t * w = world_new( CLEAN );
+    w->server_config.replace_existing_clients = 1;
+    world_add_server( w, 2 );
+    REQUIRE( puppet_join( old, w, 0, 5, "10.2.0.1:6000" ) );
+    return w;
+}
+
+/* Decision 10: the application lets the same player in while its old session ends. */
+TEST( mutants_a_takeover_that_comes_too_late )
+{
+    struct puppet_t old;
+    struct world_t * w = taken_over_world( &old );
+    take_over( w, let_in_by_another_way );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_CLIENT_ID_CONNECTED ), 1 );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_ADDRESS_CONNECTED ), 0 );
     CHECK_EQ( netcode_server_client_loopback( w->servers[0], 1 ), 1 );
@@ -129,18 +142,12 @@ static void let_in_from_the_same_address( struct world_party_t * party, int slot
 /* Decision 10: while the old session ends, another player connects from the newer one's address. */
 TEST( mutants_a_takeover_whose_address_is_taken )
 {
-    struct world_t * w = world_new( CLEAN );
-    struct puppet_t old, newer, other;
-    w->server_config.replace_existing_clients = 1;
-    world_add_server( w, 3 );
-    REQUIRE( puppet_join( &old, w, 0, 5, "10.2.0.1:6000" ) );
+    struct puppet_t old, other;
+    struct world_t * w = taken_over_world( &old );
     puppet_make( &other, w, 0, 6, "10.2.0.2:6000" );
     REQUIRE( puppet_challenged( &other ) );
     let_in_there = &other;
-    w->server_parties[0].on_change = let_in_from_the_same_address;
-    puppet_make( &newer, w, 0, 5, "10.2.0.2:6000" );
-    puppet_expires( &newer, newer.r.expire + 100 );
-    CHECK( !puppet_connect( &newer ) );
+    take_over( w, let_in_from_the_same_address );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_ADDRESS_CONNECTED ) > 0, 1 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
     CHECK_GE( world_slot( w, 0, 6 ), 0 );

@@ -31,6 +31,13 @@ struct story_t {
     int slots;
 };
 
+struct stage_how_t {
+    int hooks;     /* allocator hooks, else malloc */
+    int single;    /* one call is refused and no more: no attempt to connect may end by it */
+    int is_search; /* of sweep 4 */
+    int may_fail;  /* what is refused for good is needed: it ends cleanly */
+};
+
 struct stage_letter_t {
     int to_server;
     int bytes;
@@ -39,11 +46,8 @@ struct stage_letter_t {
 
 static struct {
     const struct story_t * story;
-    int hooks;      /* allocator hooks, else malloc */
-    int single;     /* one call is refused and no more: no attempt to connect may end by it */
-    int is_search;  /* of sweep 4 */
+    struct stage_how_t how;
     int most_calls; /* of the system, in one step */
-    int may_fail;   /* what is refused for good is needed: it ends cleanly */
     int failed;     /* the story can not go on */
     int wakes;      /* waits that returned at once */
     struct netcode_network_simulator_t * net;
@@ -68,7 +72,7 @@ static const uint8_t stage_key[NETCODE_KEY_BYTES] = { 7, 1, 8, 2, 8, 1, 8, 2, 8,
 
 static void stage_fail( const char * what )
 {
-    if ( !stage.failed && !stage.may_fail )
+    if ( !stage.failed && !stage.how.may_fail )
         watch_finding( "%s", what );
     stage.failed = 1;
 }
@@ -153,7 +157,7 @@ static void stage_judge_create( int error, int memory_error, int lines )
         stage_fail( "create failed, and nothing was refused" );
     if ( watcher.refused && error != memory_error && stage.story->transport != STAGE_SIMULATOR )
         watch_finding( "create failed for want of memory, and its error is %d", error );
-    if ( stage.single && !watcher.refused && !decisive )
+    if ( stage.how.single && !watcher.refused && !decisive )
         watch_finding( "create failed, though only %s was refused", system_names[kind] );
 }
 
@@ -172,7 +176,7 @@ static void stage_server_config( struct netcode_server_config_t * config, int wh
     netcode_default_server_config( config );
     config->protocol_id = STAGE_PROTOCOL;
     memcpy( config->private_key, stage_key, NETCODE_KEY_BYTES );
-    if ( stage.hooks ) {
+    if ( stage.how.hooks ) {
         config->allocator_context = &stage.servers[which];
         config->allocate_function = watch_allocate;
         config->free_function = watch_release;
@@ -197,7 +201,7 @@ static void stage_server_config( struct netcode_server_config_t * config, int wh
 static void stage_client_config( struct netcode_client_config_t * config )
 {
     netcode_default_client_config( config );
-    if ( stage.hooks ) {
+    if ( stage.how.hooks ) {
         config->allocator_context = &stage.client;
         config->allocate_function = watch_allocate;
         config->free_function = watch_release;
@@ -301,8 +305,8 @@ static void stage_make_net( void )
     if ( stage.story->transport != STAGE_SIMULATOR && stage.story->transport != STAGE_OWN_SOCKETS )
         return;
     for ( tries = 0; tries < STAGE_TRIES && !stage.net; tries++ )
-        stage.net = stage.hooks ? calls_simulator_create( &stage.net, watch_allocate, watch_release )
-                                : calls_simulator_create( NULL, NULL, NULL );
+        stage.net = stage.how.hooks ? calls_simulator_create( &stage.net, watch_allocate, watch_release )
+                                    : calls_simulator_create( NULL, NULL, NULL );
     if ( !stage.net )
         stage_fail( "no simulator can be made" );
 }
@@ -362,7 +366,7 @@ static void stage_make_messages( void )
     netcode_default_messages_config( &config );
     config.max_message_bytes = STAGE_MAP_BYTES;
     for ( i = 0; i < 2; i++ ) {
-        if ( stage.hooks ) {
+        if ( stage.how.hooks ) {
             config.allocator_context = &stage.messages[i];
             config.allocate_function = watch_allocate;
             config.free_function = watch_release;
@@ -397,7 +401,7 @@ static void stage_step( int steps )
     if ( system_state.refused && ++system_state.steps > system_state.sick_steps && system_state.sick_steps )
         system_heal();
     if ( steps > ( stage.story->dead_first ? STAGE_TIMEOUT_STEPS : STAGE_PATIENT_STEPS ) &&
-         stage.story->transport == STAGE_UDP && !stage.may_fail )
+         stage.story->transport == STAGE_UDP && !stage.how.may_fail )
         netcode_sleep( 0.001 );
     if ( stage.net )
         netcode_network_simulator_update( stage.net, stage.time );
@@ -454,7 +458,7 @@ static void stage_join( void )
     for ( attempts = 0; attempts < STAGE_ATTEMPTS && !stage.failed; attempts++ ) {
         if ( stage_attempt() )
             return;
-        if ( stage.single || stage.may_fail || attempts == STAGE_ATTEMPTS - 1 )
+        if ( stage.how.single || stage.how.may_fail || attempts == STAGE_ATTEMPTS - 1 )
             stage_fail( netcode_client_state_name( netcode_client_state( stage.client ) ) );
     }
 }
@@ -650,7 +654,7 @@ static void stage_close( void )
         watch_finding( "%d blocks were not given back", watcher.live );
     if ( watcher.open_handles )
         watch_finding( "%d handles were not closed", watcher.open_handles );
-    if ( stage.is_search )
+    if ( stage.how.is_search )
         stage_judge_search();
     else
         stage_judge_counts();
@@ -658,14 +662,11 @@ static void stage_close( void )
     watch_forget_blocks();
 }
 
-static void stage_run( const struct story_t * story, int hooks, int single, int is_search, int may_fail )
+static void stage_run( const struct story_t * story, struct stage_how_t how )
 {
     memset( &stage, 0, sizeof( stage ) );
-    stage.is_search = is_search;
-    stage.may_fail = may_fail;
     stage.story = story;
-    stage.hooks = hooks;
-    stage.single = single;
+    stage.how = how;
     stage.time = 100.0;
     stage.client_id = 1000;
     story->script();
