@@ -5,7 +5,7 @@
     2  stories, system   the n-th call of the socket fails with each error of threat 52, for every n, alone and with others
     3  runner's tests    each test of the runner, while the n-th allocation fails; its own checks may fail then
     4  stories, search   one kind of call of the socket, or one option, is refused with each of 43 errors: for good, later,
-                         for a second, every third time. Without what is optional the first attempt connects; waits wait,
+                         for a second, one time in three. Without what is optional the first attempt connects; waits wait,
                          and the log has a few lines a second
 
     Nothing crashes, leaks, stays open, sticks or asserts. A create that fails says why, and what it took is given back.
@@ -370,7 +370,7 @@ static const struct pattern_t {
 } torture_patterns[] = { { "always", 0, 0, 0 },
                          { "after 0.3 s", 3, 0, 0 },
                          { "for a second after 0.3 s", 3, 0, 10 },
-                         { "every third time", 0, 3, 0 } };
+                         { "one time in three", 0, 3, 0 } };
 
 static const int torture_errnos[] = { EPERM,           ENOENT,       EINTR,        EIO,          ENXIO,
                                       EBADF,           EAGAIN,       ENOMEM,       EACCES,       EFAULT,

@@ -44,7 +44,7 @@ static struct {
     int calls;          /* since system_arm */
     int fail_at;        /* this one is refused; 0: none */
     int fail_for;       /* and so many in a row, */
-    int every;          /* or each whose number is a multiple of this; 0: as fail_for says */
+    int every;          /* or one in so many, without a period; 0: as fail_for says */
     int error;          /* with this */
     int refused;
     int refused_kind;              /* of the first one */
@@ -117,10 +117,11 @@ static void system_owe( int kind, int handle )
     system_state.owed_handle = system_state.fail_for == 1 ? handle : -1;
 }
 
+/* Multiples of the golden ratio: a period of three would always meet the same one of three sockets that are read in turn. */
 static int system_fails( int n )
 {
     if ( system_state.every )
-        return n % system_state.every == 0;
+        return (uint32_t) n * 2654435769u < UINT32_MAX / (uint32_t) system_state.every;
     return system_state.fail_at && n >= system_state.fail_at && n - system_state.fail_at < system_state.fail_for;
 }
 
