@@ -1080,6 +1080,9 @@ struct netcode_messages_config_t {
        refuse it. NULL: all are refused */
     int ( *accept_stream_function )( void * context, struct netcode_messages_stream_t * stream );
     void * accept_stream_context; /* yours: its first argument */
+    /* Receives what this object refuses of the game's calls, one line a second; NULL: the printf function */
+    void ( *log_callback )( void * context, int level, const char * text );
+    void * log_context; /* yours: its first argument */
 };
 
 /* What became of a message that was sent: of those with a receipt. */
@@ -1829,9 +1832,18 @@ static void nc_assert_default( const char * condition, const char * function, co
 void ( *netcode_assert_function )( const char *, const char *, const char *, int ) = nc_assert_default;
 #endif
 
+/*  For log lines that input from the network or the caller's mistakes can cause: one a second by the object's clock;
+    the others are counted. */
+typedef struct {
+    double next; /* when the next line may be written */
+    uint64_t suppressed;
+} nc_log_limit_t;
+
 typedef struct {
     void ( *callback )( void * context, int level, const char * text );
     void * context;
+    const double * now; /* of the object's clock */
+    nc_log_limit_t refusals;
 } nc_log_t;
 
 /* Prefetching of data; functions that are always inlined, and functions that never are. */
@@ -1956,13 +1968,6 @@ static void nc_clock_advance( nc_clock_t * clock, double time )
         clock->now += step < NC_CLOCK_LONGEST_STEP ? step : NC_CLOCK_LONGEST_STEP;
 }
 
-/*  For log lines that input from the network or the caller's mistakes can cause: one a second by the object's clock;
-    the others are counted. */
-typedef struct {
-    double next; /* when the next line may be written */
-    uint64_t suppressed;
-} nc_log_limit_t;
-
 /* May this line be written? If so, `suppressed` receives how many were not since the last one. */
 static int nc_log_allows( nc_log_limit_t * limit, double now, uint64_t * suppressed )
 {
@@ -1974,6 +1979,21 @@ static int nc_log_allows( nc_log_limit_t * limit, double now, uint64_t * suppres
     limit->suppressed = 0;
     limit->next = now + 1.0;
     return 1;
+}
+
+/* A mistake of the caller's: logged once a second by the object's clock, with the number of calls refused before. */
+NC_LIKE_PRINTF static NC_COLD void nc_log_refuse( nc_log_t * log, const char * function, const char * format, ... )
+{
+    char text[NC_LOG_BYTES];
+    uint64_t suppressed;
+    va_list arguments;
+    if ( !NC_LOG_ON( NETCODE_LOG_LEVEL_ERROR ) || !nc_log_allows( &log->refusals, *log->now, &suppressed ) )
+        return;
+    va_start( arguments, format );
+    vsnprintf( text, sizeof( text ), format, arguments );
+    va_end( arguments );
+    nc_log_write( log, NETCODE_LOG_LEVEL_ERROR, "%s failed: requires %s (%llu refusals before)", function, text,
+                  (unsigned long long) suppressed );
 }
 
 static uint64_t nc_unix_default( void * context )
@@ -2141,19 +2161,18 @@ NETCODE_API const char * netcode_client_state_name( int state )
     return names[state - NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED];
 }
 
+#define NC_DROP_NAME( name, sentence ) #name,
+#define NC_DROP_TEXT( name, sentence ) sentence,
+
 NETCODE_API const char * netcode_drop_reason_name( int reason )
 {
-#define NC_DROP_NAME( name, sentence ) #name,
     static const char * const names[] = { NETCODE_DROP_LIST( NC_DROP_NAME ) };
-#undef NC_DROP_NAME
     return reason >= 0 && reason < NETCODE_DROP_REASONS ? names[reason] : "UNKNOWN";
 }
 
 NETCODE_API const char * netcode_drop_reason_text( int reason )
 {
-#define NC_DROP_TEXT( name, sentence ) sentence,
     static const char * const texts[] = { NETCODE_DROP_LIST( NC_DROP_TEXT ) };
-#undef NC_DROP_TEXT
     return reason >= 0 && reason < NETCODE_DROP_REASONS ? texts[reason] : "UNKNOWN";
 }
 
@@ -5996,8 +6015,7 @@ typedef struct {
     int updating;                         /* one of them is an update */
     int destroy_deferred;                 /* a callback has called destroy: the outermost call does it */
     int loopback_reported;                /* the missing callback for loopback payloads was logged */
-    nc_log_limit_t refusals;              /* limits the log lines about refused calls, */
-    nc_log_limit_t failures;              /* and those about receiving that fails */
+    nc_log_limit_t failures;              /* limits the log lines about receiving that fails */
     uint8_t probe_key[NC_HASH_KEY_BYTES]; /* marks this endpoint's own probes */
 } nc_endpoint_t;
 
@@ -6081,6 +6099,7 @@ static void nc_endpoint_init( nc_endpoint_t * base, const nc_endpoint_setup_t * 
 {
     base->allocator = setup->udp.allocator;
     base->log = setup->log;
+    base->log.now = &base->clock.now;
     base->is_udp = nc_endpoint_is_udp( setup );
     base->override_ = setup->override_;
     base->outbox.socket = &base->socket;
@@ -6168,31 +6187,15 @@ static void nc_endpoint_log_failure( nc_endpoint_t * base, int failures )
 
 /* ---- calls ---- */
 
-/* A mistake of the caller's: logged once a second by the object's clock, with the number of calls refused before. */
-NC_LIKE_PRINTF static NC_COLD void nc_endpoint_refuse( nc_endpoint_t * base, const char * function, const char * format,
-                                                       ... )
-{
-    char text[NC_LOG_BYTES];
-    uint64_t suppressed;
-    va_list arguments;
-    if ( !NC_LOG_ON( NETCODE_LOG_LEVEL_ERROR ) || !nc_log_allows( &base->refusals, base->clock.now, &suppressed ) )
-        return;
-    va_start( arguments, format );
-    vsnprintf( text, sizeof( text ), format, arguments );
-    va_end( arguments );
-    nc_log_write( &base->log, NETCODE_LOG_LEVEL_ERROR, "%s failed: requires %s (%llu refusals before)", function, text,
-                  (unsigned long long) suppressed );
-}
-
 /*  NC_CHECK for calls of an object: the object's log reports what it refuses, and the object may be gone then. */
-#define NC_REQUIRE( object, condition, result )                                  \
-    do {                                                                         \
-        NC_CHECK( ( object ) != NULL, result );                                  \
-        netcode_assert( condition );                                             \
-        if ( !( condition ) ) {                                                  \
-            nc_endpoint_refuse( &( object )->base, __func__, "%s", #condition ); \
-            return result;                                                       \
-        }                                                                        \
+#define NC_REQUIRE( object, condition, result )                                 \
+    do {                                                                        \
+        NC_CHECK( ( object ) != NULL, result );                                 \
+        netcode_assert( condition );                                            \
+        if ( !( condition ) ) {                                                 \
+            nc_log_refuse( &( object )->base.log, __func__, "%s", #condition ); \
+            return result;                                                      \
+        }                                                                       \
     } while ( 0 )
 
 /* May a payload have so many bytes? */
@@ -6200,7 +6203,7 @@ static inline int nc_endpoint_allows( nc_endpoint_t * base, const char * functio
 {
     if ( bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE )
         return 1;
-    nc_endpoint_refuse( base, function, "1 to %d bytes, not %d", NETCODE_MAX_PACKET_SIZE, bytes );
+    nc_log_refuse( &base->log, function, "1 to %d bytes, not %d", NETCODE_MAX_PACKET_SIZE, bytes );
     return 0;
 }
 
@@ -6208,7 +6211,7 @@ static inline int nc_endpoint_allows( nc_endpoint_t * base, const char * functio
 static int nc_endpoint_begin_update( nc_endpoint_t * base, const char * function, double time )
 {
     if ( base->updating || base->destroy_deferred ) {
-        nc_endpoint_refuse( base, function, "that it is not called from one of its own callbacks" );
+        nc_log_refuse( &base->log, function, "that it is not called from one of its own callbacks" );
         return 0;
     }
     nc_clock_advance( &base->clock, time );
@@ -7148,8 +7151,7 @@ static int nc_client_begin( struct netcode_client_t * client, const uint8_t * co
     if ( client->state > 0 || client->base.destroy_deferred )
         return 0; /* the callback of that disconnect has connected again, or called destroy */
     if ( !nc_inbox_can_open( &client->inbox, 0 ) ) {
-        nc_endpoint_refuse( &client->base, "netcode_client_connect",
-                            "that the events of earlier connections are read" );
+        nc_log_refuse( &client->base.log, "netcode_client_connect", "that the events of earlier connections are read" );
         return 0;
     }
 
@@ -7389,7 +7391,7 @@ NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, v
     int is_its_own = packet == NULL || nc_endpoint_free_packet( client->inbox.pool, packet );
     netcode_assert( is_its_own );
     if ( !is_its_own )
-        nc_endpoint_refuse( &client->base, __func__, "a packet of this client, freed once" );
+        nc_log_refuse( &client->base.log, __func__, "a packet of this client, freed once" );
 }
 
 NETCODE_API int netcode_client_state( struct netcode_client_t * client )
@@ -10361,7 +10363,7 @@ static inline nc_slot_t * nc_server_slot( struct netcode_server_t * server, int 
     NC_CHECK( server != NULL, NULL );
     netcode_assert( client_index >= 0 );
     if ( client_index < 0 ) {
-        nc_endpoint_refuse( &server->base, function, "a slot of 0 or more, not %d", client_index );
+        nc_log_refuse( &server->base.log, function, "a slot of 0 or more, not %d", client_index );
         return NULL;
     }
     if ( !server->running || client_index >= (int) server->memory.slot_count )
@@ -10376,8 +10378,8 @@ static inline nc_slot_t * nc_server_target( struct netcode_server_t * server, in
     int past = server->running && client_index >= (int) server->memory.slot_count;
     netcode_assert( !past );
     if ( past ) {
-        nc_endpoint_refuse( &server->base, function, "a slot below %u, not %d", (unsigned) server->memory.slot_count,
-                            client_index );
+        nc_log_refuse( &server->base.log, function, "a slot below %u, not %d", (unsigned) server->memory.slot_count,
+                       client_index );
         return NULL;
     }
     return nc_server_slot( server, client_index, function );
@@ -10574,7 +10576,7 @@ NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, v
                      nc_server_free_retired( server, packet );
     netcode_assert( is_its_own );
     if ( !is_its_own )
-        nc_endpoint_refuse( &server->base, __func__, "a packet of this server, freed once" );
+        nc_log_refuse( &server->base.log, __func__, "a packet of this server, freed once" );
 }
 
 NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server, struct netcode_address_t * from,
@@ -11420,7 +11422,8 @@ static const double NC_CONTROLLER_ROUND = 0.08;   /* seconds: a shorter round tr
 
 struct netcode_messages_t {
     netcode_messages_config_t config; /* as it was given to create */
-    uint64_t session;                 /* of the client that it is joined to */
+    nc_log_t log;
+    uint64_t session; /* of the client that it is joined to */
     double fixed_rate, least_rate, ping_seconds;
     uint32_t credit_window, window, carried_count;
     int channel_count;
@@ -11548,6 +11551,18 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
 
     (void) messages;
 }
+
+/* NC_REQUIRE for messages, and the check. */
+#define NC_MESSAGES_BEGIN( condition, result )                           \
+    do {                                                                 \
+        NC_CHECK( messages != NULL, result );                            \
+        netcode_assert( condition );                                     \
+        if ( !( condition ) ) {                                          \
+            nc_log_refuse( &messages->log, __func__, "%s", #condition ); \
+            return result;                                               \
+        }                                                                \
+        nc_messages_check( messages );                                   \
+    } while ( 0 )
 
 static uint8_t * nc_message_data( nc_message_t * message )
 {
@@ -13948,6 +13963,7 @@ NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t *
 NC_COLD static void nc_messages_begin( struct netcode_messages_t * messages, double time )
 {
     messages->caller_time = time;
+    messages->log.refusals.next = 0.0;
     messages->small_time = -1e300;
     messages->ack_since = messages->ack_time = messages->long_acks_time = -1e300;
     messages->next_expiry = 1e300;
@@ -14000,6 +14016,9 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
     uint8_t * block = (uint8_t *) messages;
     memset( messages, 0, layout->out_at );
     messages->config = *config;
+    messages->log.callback = config->log_callback;
+    messages->log.now = &messages->now;
+    messages->log.context = config->log_context;
     messages->channels = (nc_message_channel_t *) (void *) ( block + layout->channels_at );
     messages->sent = (nc_sent_t *) (void *) ( block + layout->sent_at );
     messages->carried = (nc_carried_t *) (void *) ( block + layout->carried_at );
@@ -14065,13 +14084,13 @@ NC_COLD static void nc_messages_end_streams( struct netcode_messages_t * message
 
 NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages )
 {
-    if ( messages ) {
-        nc_messages_check( messages );
-        nc_messages_end_streams( messages );
-        nc_crypto_wipe( messages->in.base, messages->in.high );
-        nc_crypto_wipe( messages->out.base, messages->out.high );
-    }
-    if ( messages && messages->config.free_function )
+    if ( !messages )
+        return;
+    nc_messages_check( messages );
+    nc_messages_end_streams( messages );
+    nc_crypto_wipe( messages->in.base, messages->in.high );
+    nc_crypto_wipe( messages->out.base, messages->out.high );
+    if ( messages->config.free_function )
         messages->config.free_function( messages->config.allocator_context, messages );
     else
         free( messages );
@@ -14079,8 +14098,7 @@ NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages 
 
 NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time )
 {
-    NC_CHECK( messages != NULL && !messages->is_busy, NC_NOTHING );
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( !messages->is_busy, NC_NOTHING );
     nc_messages_end_streams( messages );
     for ( uint32_t at = 0, handle; ( handle = nc_heap_next( &messages->out, &at ) ) != 0; ) {
         nc_message_t * message = nc_message_at( messages, handle );
@@ -14099,12 +14117,36 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
 
 /* ---- sending and receiving ---- */
 
+/* What a message lacks to be queued here, in a game programmer's words; NULL: nothing. */
+static const char * nc_messages_fault( const struct netcode_messages_t * messages,
+                                       const struct netcode_message_t * message )
+{
+    int kind = message->kind, has_ttl = message->ttl_seconds > 0.0;
+    if ( message->channel < 0 || message->channel >= messages->channel_count )
+        return "a channel that this object has";
+    if ( kind < 0 || kind > NETCODE_MESSAGE_STREAM )
+        return "a kind that there is";
+    if ( message->bytes < 0 || ( message->bytes > 0 && message->data == NULL ) )
+        return "data of 0 or more bytes";
+    if ( !( message->ttl_seconds < 1e300 ) || ( has_ttl && kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) )
+        return "a finite ttl_seconds, and none for RELIABLE_ORDERED";
+    return NULL;
+}
+
 /*  Queues a message of so many bytes; the data of a stream's are its functions, and it has a tag. The last 1/32 of the
     buffer is for channels that have less in it than would be free: so one that is filled leaves something to the
     others. */
 static int nc_messages_enqueue( struct netcode_messages_t * messages, const struct netcode_message_t * message,
-                                uint32_t bytes, uint32_t tag )
+                                uint32_t bytes, uint32_t tag, const char * function )
 {
+    const char * fault = nc_messages_fault( messages, message );
+    netcode_assert( fault == NULL );
+    if ( fault ) {
+        nc_log_refuse( &messages->log, function, "%s (channel %d, and it has %d; kind %d; %d bytes)", fault,
+                       message->channel, messages->channel_count, message->kind, message->bytes );
+        return NETCODE_MESSAGES_BAD_ARGUMENT;
+    }
+
     nc_message_channel_t * channel = &messages->channels[message->channel];
     uint32_t kept = (uint32_t) message->bytes;
     uint32_t fragments = nc_fragments_of( message->kind, bytes ), states = nc_fragments_in_flight( fragments );
@@ -14153,25 +14195,14 @@ static int nc_messages_enqueue( struct netcode_messages_t * messages, const stru
 NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messages,
                                                const struct netcode_message_t * message )
 {
-    NC_CHECK( messages != NULL && message != NULL, NETCODE_MESSAGES_BAD_ARGUMENT );
-    int kind = message->kind, channel = message->channel;
-    NC_CHECK( kind >= 0 && kind < NETCODE_MESSAGE_KINDS, NETCODE_MESSAGES_BAD_ARGUMENT );
-    NC_CHECK( channel >= 0 && channel < messages->channel_count, NETCODE_MESSAGES_BAD_ARGUMENT );
-    NC_CHECK( message->bytes == 0 || ( message->bytes > 0 && message->data != NULL ), NETCODE_MESSAGES_BAD_ARGUMENT );
-    NC_CHECK( message->ttl_seconds < 1e300 &&
-                  ( message->ttl_seconds <= 0.0 || kind != NETCODE_MESSAGE_RELIABLE_ORDERED ),
-              NETCODE_MESSAGES_BAD_ARGUMENT );
-    nc_messages_check( messages );
-    return nc_messages_enqueue( messages, message, (uint32_t) message->bytes, 0 );
+    NC_MESSAGES_BEGIN( message != NULL && message->kind != NETCODE_MESSAGE_STREAM, NETCODE_MESSAGES_BAD_ARGUMENT );
+    return nc_messages_enqueue( messages, message, (uint32_t) message->bytes, 0, __func__ );
 }
 
 NETCODE_API int netcode_messages_send_stream( struct netcode_messages_t * messages,
                                               const struct netcode_messages_stream_t * stream )
 {
-    NC_CHECK( messages != NULL && stream != NULL && stream->read_function != NULL && stream->channel >= 0 &&
-                  stream->channel < messages->channel_count,
-              NETCODE_MESSAGES_BAD_ARGUMENT );
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( stream != NULL && stream->read_function != NULL, NETCODE_MESSAGES_BAD_ARGUMENT );
     struct netcode_message_t message;
     memset( &message, 0, sizeof( message ) );
     message.channel = stream->channel;
@@ -14179,13 +14210,12 @@ NETCODE_API int netcode_messages_send_stream( struct netcode_messages_t * messag
     message.data = (const uint8_t *) stream;
     message.bytes = (int) sizeof( *stream );
     message.receipt = stream->receipt;
-    return nc_messages_enqueue( messages, &message, stream->bytes, stream->tag );
+    return nc_messages_enqueue( messages, &message, stream->bytes, stream->tag, __func__ );
 }
 
 NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * messages, uint64_t receipt )
 {
-    NC_CHECK( messages != NULL && !messages->is_busy, NETCODE_ERROR );
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( !messages->is_busy, NETCODE_ERROR );
     if ( messages->broken || receipt == 0 )
         return NETCODE_ERROR; /* 0 is no receipt */
     return nc_messages_end( messages, NC_END_STREAM, receipt ) ? NETCODE_OK : NETCODE_ERROR;
@@ -14194,19 +14224,19 @@ NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * mess
 NETCODE_API int netcode_messages_send( struct netcode_messages_t * messages, int channel, int kind, const void * data,
                                        int bytes )
 {
+    NC_MESSAGES_BEGIN( kind != NETCODE_MESSAGE_STREAM, NETCODE_MESSAGES_BAD_ARGUMENT );
     struct netcode_message_t message;
     memset( &message, 0, sizeof( message ) );
     message.channel = channel;
     message.kind = kind;
     message.data = (const uint8_t *) data;
     message.bytes = bytes;
-    return netcode_messages_send_message( messages, &message );
+    return nc_messages_enqueue( messages, &message, (uint32_t) bytes, 0, __func__ );
 }
 
 NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, struct netcode_message_t * message )
 {
-    NC_CHECK( messages != NULL && message != NULL && !messages->is_busy, 0 );
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( message != NULL && !messages->is_busy, 0 );
     memset( message, 0, sizeof( *message ) );
 
     if ( messages->in.fixed )
@@ -14230,8 +14260,7 @@ NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, 
 
 NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, struct netcode_messages_event_t * event )
 {
-    NC_CHECK( messages != NULL && event != NULL, 0 );
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( event != NULL, 0 );
     memset( event, 0, sizeof( *event ) );
 
     if ( messages->broken_event ) {
@@ -14311,12 +14340,11 @@ NC_COLD static void nc_stream_refused( struct netcode_messages_t * messages, uin
 NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * messages, const uint8_t * packet,
                                                  int bytes )
 {
-    NC_CHECK( messages != NULL && packet != NULL && bytes >= 0 && !messages->is_busy, NETCODE_MESSAGES_DROP_HEADER );
+    NC_MESSAGES_BEGIN( packet != NULL && bytes >= 0 && !messages->is_busy, NETCODE_MESSAGES_DROP_HEADER );
     nc_source_t source = { packet, packet + bytes, 0 };
     nc_frame_t frame;
     nc_plan_t plan;
 
-    nc_messages_check( messages );
     memset( &plan, 0, sizeof( plan ) );
     int reason = bytes > NETCODE_MAX_PACKET_SIZE ? (int) NETCODE_MESSAGES_DROP_HEADER
                  : messages->broken              ? (int) NETCODE_MESSAGES_DROP_BROKEN
@@ -14398,9 +14426,8 @@ NC_COLD static int nc_build_broken( struct netcode_messages_t * messages, nc_bui
 
 NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * messages, uint8_t * packet, int capacity )
 {
-    NC_CHECK( messages != NULL && packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE && !messages->is_busy, 0 );
+    NC_MESSAGES_BEGIN( packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE && !messages->is_busy, 0 );
     nc_build_t build;
-    nc_messages_check( messages );
     if ( messages->broken && !messages->broken_due )
         return 0;
 
@@ -14437,8 +14464,7 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
 
 NETCODE_API void netcode_messages_flush( struct netcode_messages_t * messages )
 {
-    NC_CHECK( messages != NULL, NC_NOTHING );
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( 1, NC_NOTHING );
     messages->flush = 1;
 }
 
@@ -14516,8 +14542,7 @@ static int nc_messages_may_grant( const struct netcode_messages_t * messages )
 
 NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time )
 {
-    NC_CHECK( messages != NULL, NC_NOTHING );
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( 1, NC_NOTHING );
     netcode_messages_set_time( messages, time );
     if ( messages->broken )
         return;
@@ -14553,8 +14578,7 @@ NC_COLD static double nc_messages_rate_time( const struct netcode_messages_t * m
 
 NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * messages )
 {
-    NC_CHECK( messages != NULL, 0.0 );
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( 1, 0.0 );
     double now = messages->now, next = now + 3600.0;
     if ( messages->broken )
         return messages->caller_time + ( messages->broken_due ? 0.0 : 3600.0 );
@@ -14593,8 +14617,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
 
 NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, struct netcode_messages_stats_t * stats )
 {
-    NC_CHECK( messages != NULL && stats != NULL, NC_NOTHING );
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( stats != NULL, NC_NOTHING );
     *stats = messages->stats;
     stats->dropped_duplicates_total = stats->drops[NETCODE_MESSAGES_DROP_DUPLICATE];
     stats->dropped_old_total = stats->drops[NETCODE_MESSAGES_DROP_OLD];
@@ -14611,8 +14634,7 @@ NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, s
 NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * messages, int channel,
                                                  struct netcode_messages_channel_stats_t * stats )
 {
-    NC_CHECK( messages != NULL && stats != NULL, NC_NOTHING );
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( stats != NULL, NC_NOTHING );
     memset( stats, 0, sizeof( *stats ) );
     NC_CHECK( channel >= 0 && channel < messages->channel_count, NC_NOTHING );
 
@@ -14628,18 +14650,15 @@ NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * mes
     }
 }
 
-#define NC_MESSAGES_DROP_NAME( name, sentence ) #name,
-#define NC_MESSAGES_DROP_TEXT( name, sentence ) sentence,
-
 NETCODE_API const char * netcode_messages_drop_reason_name( int reason )
 {
-    static const char * const names[] = { NETCODE_MESSAGES_DROP_LIST( NC_MESSAGES_DROP_NAME ) };
+    static const char * const names[] = { NETCODE_MESSAGES_DROP_LIST( NC_DROP_NAME ) };
     return reason >= 0 && reason < NETCODE_MESSAGES_DROP_REASONS ? names[reason] : "UNKNOWN";
 }
 
 NETCODE_API const char * netcode_messages_drop_reason_text( int reason )
 {
-    static const char * const texts[] = { NETCODE_MESSAGES_DROP_LIST( NC_MESSAGES_DROP_TEXT ) };
+    static const char * const texts[] = { NETCODE_MESSAGES_DROP_LIST( NC_DROP_TEXT ) };
     return reason >= 0 && reason < NETCODE_MESSAGES_DROP_REASONS ? texts[reason] : "UNKNOWN";
 }
 
@@ -14732,9 +14751,6 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
         netcode_server_send_packet_to_session( server, client_index, session, packet, bytes );
 }
 
-#undef NC_MESSAGES_DROP_NAME
-#undef NC_MESSAGES_DROP_TEXT
-
 #endif /* NETCODE_MESSAGES */
 
 /* Private macros are removed after the implementation. */
@@ -14759,6 +14775,9 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 #undef NC_PREFETCH
 #undef NC_REPLAY_LONGEST_JUMP
 #undef NC_REQUIRE
+#undef NC_MESSAGES_BEGIN
+#undef NC_DROP_NAME
+#undef NC_DROP_TEXT
 #undef NC_SEND_INTERVAL
 #undef NC_SOCKET_LINUX
 #undef NC_SOCKET_NONE

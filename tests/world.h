@@ -524,15 +524,19 @@ static const uint8_t world_key[NETCODE_KEY_BYTES] = { 0x13, 0x37, 0x02, 0xA9, 0x
                                                       0xBB, 0x05, 0x90, 0x6A, 0xC7, 0x31, 0x42, 0x9E, 0xD8, 0x0F, 0x64,
                                                       0xAA, 0x5B, 0x17, 0xE2, 0x3C, 0x99, 0x48, 0x7D, 0xB6, 0x01 };
 
+static nc_log_t * test_messages_log; /* of the one object of messages that a test makes refuse, or NULL */
+
 static void test_allow_refusals( void )
 {
+    if ( test_messages_log )
+        test_messages_log->refusals.next = 0.0;
     for ( struct world_t * w = world_list; w; w = w->next ) {
         for ( int i = 0; i < WORLD_SERVERS; i++ )
             if ( w->servers[i] )
-                w->servers[i]->base.refusals.next = 0.0;
+                w->servers[i]->base.log.refusals.next = 0.0;
         for ( int i = 0; i < WORLD_CLIENTS; i++ )
             if ( w->clients[i] )
-                w->clients[i]->base.refusals.next = 0.0;
+                w->clients[i]->base.log.refusals.next = 0.0;
     }
 }
 
@@ -715,6 +719,7 @@ static void world_close( struct world_t * w )
 
 static void world_close_all( void )
 {
+    test_messages_log = NULL;
     while ( world_list )
         world_close( world_list );
 }

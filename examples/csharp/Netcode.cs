@@ -3988,6 +3988,8 @@ namespace NetcodeH
         public int max_send_message_bytes, max_receive_message_bytes;
         public IntPtr accept_stream_function;
         public IntPtr accept_stream_context;
+        public IntPtr log_callback;
+        public IntPtr log_context;
     }
 
     [StructLayout(LayoutKind.Sequential)]

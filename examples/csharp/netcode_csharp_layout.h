@@ -247,6 +247,8 @@ static const uint32_t netcode_csharp_offsets[] = {
     NETCODE_AT( netcode_messages_config_t, max_receive_message_bytes ),
     NETCODE_AT( netcode_messages_config_t, accept_stream_function ),
     NETCODE_AT( netcode_messages_config_t, accept_stream_context ),
+    NETCODE_AT( netcode_messages_config_t, log_callback ),
+    NETCODE_AT( netcode_messages_config_t, log_context ),
     NETCODE_SIZE( netcode_messages_event_t ),
     NETCODE_AT( netcode_messages_event_t, type ),
     NETCODE_AT( netcode_messages_event_t, channel ),

@@ -485,6 +485,8 @@ _MessagesConfig = _struct(
     (c_int, _MESSAGES_MORE_NUMBERS),
     (_AcceptStream, "accept_stream_function"),
     (c_void_p, "accept_stream_context"),
+    (_Log, "log_callback"),
+    (c_void_p, "log_context"),
 )
 _BROKEN = "messages can not go on (the BROKEN event says why): reset those of both sides"
 _NO_CHANNEL = "the other side has fewer channels"

@@ -17,13 +17,16 @@ static void argued_open( struct argued_t * a )
     a->m = messages_create_zeroed( small_config() );
     a->before = (uint8_t *) malloc( a->size );
     REQUIRE( a->m && a->before );
+    test_messages_log = &a->m->log;
     netcode_messages_send( a->m, 1, NETCODE_MESSAGE_RELIABLE, "waits", 5 );
     memcpy( a->before, a->m, a->size );
 }
 
 static void argued_close( struct argued_t * a )
 {
-    CHECK_MEM( a->m, a->before, a->size ); /* no refusal has left a trace */
+    ( (struct netcode_messages_t *) a->before )->log.refusals = a->m->log.refusals;
+    CHECK_MEM( a->m, a->before, a->size ); /* no refusal has left another trace */
+    test_messages_log = NULL;
     netcode_messages_destroy( a->m );
     free( a->before );
 }
@@ -164,6 +167,34 @@ static void messages_that_can_not_be_sent_said( void )
 TEST( messages_that_can_not_be_sent )
 {
     arguments_twice( messages_that_can_not_be_sent_said );
+}
+
+/* To the object's own log, once a second, and again after a reset: what was called, what it requires, and what it got. */
+TEST( messages_refusals_reach_the_objects_log )
+{
+    struct netcode_messages_config_t config = *small_config();
+    struct netcode_messages_stream_t stream;
+    config.log_callback = logged_line;
+    logged_lines[0] = 0;
+    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+    struct netcode_messages_t * m = netcode_messages_create( &config, 5.0 );
+    REQUIRE( m );
+    for ( int i = 0; i < 100; i++ )
+        TOLERATE( netcode_messages_send( m, 40, NETCODE_MESSAGE_RELIABLE, "a", 1 ) );
+    CHECK_EQ( logged_times( "netcode_messages_send failed: requires a channel that this object has "
+                            "(channel 40, and it has 4; kind 2; 1 bytes) (0 refusals before)\n" ),
+              1 );
+    netcode_messages_set_time( m, 6.1 );
+    memset( &stream, 0, sizeof( stream ) );
+    BAD( netcode_messages_send_stream( m, &stream ) );
+    CHECK_EQ( logged_times( "netcode_messages_send_stream failed: requires stream != NULL && stream->read_function" ),
+              1 );
+    CHECK_EQ( logged_times( "(99 refusals before)\n" ), 1 );
+    netcode_messages_reset( m, 2.0 );
+    BAD( CHECK_EQ( netcode_messages_receive( m, NULL ), 0 ) );
+    CHECK_EQ( logged_times( "netcode_messages_receive failed: requires message != NULL" ), 1 );
+    CHECK_EQ( logged_times( "\n" ), 3 );
+    netcode_messages_destroy( m );
 }
 
 /* The edge of each limit, on the inside. */

@@ -443,12 +443,14 @@ static void messages_streams_that_call_said( void )
     struct craft_t craft;
     config.accept_stream_function = stream_accept_that_calls;
     stream_caller = netcode_messages_create( &config, 0.0 );
+    test_messages_log = &stream_caller->log;
     craft_begin( &craft, 0, -1, 0 );
     craft_fragment( &craft, 5, 0, 0, 7, flow_data, 100, 0 );
     CHECK_EQ( craft_give( &craft, stream_caller ), NETCODE_MESSAGES_DROP_NONE );
     CHECK_EQ( stream_caller->stats.messages_received, 1 );
     CHECK_EQ( messages_drain( stream_caller, 0.1 ), 1 );
     messages_check( stream_caller );
+    test_messages_log = NULL;
     netcode_messages_destroy( stream_caller );
 }
 
