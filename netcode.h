@@ -463,53 +463,61 @@
 #define NETCODE_PACKET_DISCONNECT 6
 
 /* Client states. Negative: how the connection, or the attempt, ended. Standard: Client State Machine */
-#define NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED ( -6 )
-#define NETCODE_CLIENT_STATE_INVALID_CONNECT_TOKEN ( -5 )
-#define NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT ( -4 )
-#define NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT ( -3 )
-#define NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT ( -2 )
-#define NETCODE_CLIENT_STATE_CONNECTION_DENIED ( -1 )
-#define NETCODE_CLIENT_STATE_DISCONNECTED 0
-#define NETCODE_CLIENT_STATE_SENDING_CONNECTION_REQUEST 1
-#define NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE 2
-#define NETCODE_CLIENT_STATE_CONNECTED 3
+enum netcode_client_state_t {
+    NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED = -6,
+    NETCODE_CLIENT_STATE_INVALID_CONNECT_TOKEN = -5,
+    NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT = -4,
+    NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT = -3,
+    NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT = -2,
+    NETCODE_CLIENT_STATE_CONNECTION_DENIED = -1,
+    NETCODE_CLIENT_STATE_DISCONNECTED = 0,
+    NETCODE_CLIENT_STATE_SENDING_CONNECTION_REQUEST = 1,
+    NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE = 2,
+    NETCODE_CLIENT_STATE_CONNECTED = 3
+};
 
 /* Why a server's slot was emptied. */
-#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE 0
-#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT 1         /* nothing was received for the token's timeout */
-#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT 2 /* the client disconnected */
-#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT 3 /* by the application, stop or destroy */
-/* the same client id connected with a newer token */
-#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED 4
-#define NETCODE_SERVER_CLIENT_DISCONNECT_REASONS 5
+enum netcode_server_client_disconnect_reason_t {
+    NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE = 0,
+    NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT = 1,         /* nothing was received for the token's timeout */
+    NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT = 2, /* the client disconnected */
+    NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT = 3, /* by the application, stop or destroy */
+    /* the same client id connected with a newer token */
+    NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED = 4,
+    NETCODE_SERVER_CLIENT_DISCONNECT_REASONS = 5
+};
 
 /* Why netcode_client_create returned NULL: */
-#define NETCODE_CLIENT_CREATE_ERROR_NONE 0                 /* no error */
-#define NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED 1 /* the address can not be read */
-/* the second one can not be read, or is of the first one's family */
-#define NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS2_FAILED 2
-#define NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT 3   /* on a simulator the address needs a port */
-#define NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED 4 /* the IPv4 socket could not be opened */
-#define NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED 5 /* the IPv6 socket could not be opened */
-#define NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED 6    /* out of memory */
-/* override_send_and_receive, or the socket, lacks a callback */
-#define NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 7
+enum netcode_client_create_error_t {
+    NETCODE_CLIENT_CREATE_ERROR_NONE = 0,                 /* no error */
+    NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED = 1, /* the address can not be read */
+    /* the second one can not be read, or is of the first one's family */
+    NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS2_FAILED = 2,
+    NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT = 3,   /* on a simulator the address needs a port */
+    NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED = 4, /* the IPv4 socket could not be opened */
+    NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED = 5, /* the IPv6 socket could not be opened */
+    NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED = 6,    /* out of memory */
+    /* override_send_and_receive, or the socket, lacks a callback */
+    NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK = 7
+};
 
 /* What admit_callback returns when it does not know yet, for example because it waits for a database. */
 #define NETCODE_ADMIT_LATER ( -1 )
 
 /* Why netcode_server_create returned NULL: */
-#define NETCODE_SERVER_CREATE_ERROR_NONE 0                 /* no error */
-#define NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED 1 /* the address can not be read */
-/* the second one can not be read, or is of the first one's family */
-#define NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED 2
-#define NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED 3 /* the IPv4 socket could not be opened */
-#define NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED 4 /* the IPv6 socket could not be opened */
-#define NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED 5   /* the IPv4 address could not be bound */
-#define NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED 6   /* the IPv6 address could not be bound */
-#define NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED 7    /* out of memory */
-/* override_send_and_receive, or the socket, lacks a callback */
-#define NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 8
+enum netcode_server_create_error_t {
+    NETCODE_SERVER_CREATE_ERROR_NONE = 0,                 /* no error */
+    NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED = 1, /* the address can not be read */
+    /* the second one can not be read, or is of the first one's family */
+    NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED = 2,
+    NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED = 3, /* the IPv4 socket could not be opened */
+    NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED = 4, /* the IPv6 socket could not be opened */
+    NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED = 5,   /* the IPv4 address could not be bound */
+    NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED = 6,   /* the IPv6 address could not be bound */
+    NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED = 7,    /* out of memory */
+    /* override_send_and_receive, or the socket, lacks a callback */
+    NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK = 8
+};
 
 /* The choice `sequence_base` in both configs: where the packet sequences of a connection start. */
 /* at a random number below 2^48: safe across restarts and servers. The default */
@@ -774,12 +782,14 @@ struct netcode_server_config_t {
 };
 
 /* Types of events: */
-#define NETCODE_EVENT_NONE 0         /* there is no event */
-#define NETCODE_EVENT_CONNECTED 1    /* server: a client got a slot. client: it is connected */
-#define NETCODE_EVENT_PAYLOAD 2      /* a payload was received; free it */
-#define NETCODE_EVENT_DISCONNECTED 3 /* server: the slot was emptied. client: the connection, or the attempt, ended */
-/* server only, with `roaming`: the client has another address. Not reported if it disconnects before this is read */
-#define NETCODE_EVENT_MOVED 4
+enum netcode_event_type_t {
+    NETCODE_EVENT_NONE = 0,         /* there is no event */
+    NETCODE_EVENT_CONNECTED = 1,    /* server: a client got a slot. client: it is connected */
+    NETCODE_EVENT_PAYLOAD = 2,      /* a payload was received; free it */
+    NETCODE_EVENT_DISCONNECTED = 3, /* server: the slot was emptied. client: the connection, or the attempt, ended */
+    /* server, with `roaming`: the client has another address. Not reported if it disconnects before this is read */
+    NETCODE_EVENT_MOVED = 4
+};
 
 /*  Events are reported in the order in which they happened. A payload's `data` belongs to the caller until
     netcode_server_free_packet / netcode_client_free_packet. */
@@ -981,20 +991,24 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_REPEATS_NEVER 2    /* only when a packet was lost */
 
 /* Types of events of messages: */
-#define NETCODE_MESSAGES_EVENT_NONE 0     /* there is no event */
-#define NETCODE_MESSAGES_EVENT_ACKED 1    /* the other side has it */
-#define NETCODE_MESSAGES_EVENT_LOST 2     /* its packet was lost; or dropped unsent, given up, cancelled, refused */
-#define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was reported too early: the message has arrived */
-#define NETCODE_MESSAGES_EVENT_PROGRESS 4 /* of a message in fragments: bytes_done of its bytes have arrived */
-#define NETCODE_MESSAGES_EVENT_BROKEN 5   /* messages can not go on: `reason`. Reset both sides, or disconnect */
+enum netcode_messages_event_type_t {
+    NETCODE_MESSAGES_EVENT_NONE = 0,     /* there is no event */
+    NETCODE_MESSAGES_EVENT_ACKED = 1,    /* the other side has it */
+    NETCODE_MESSAGES_EVENT_LOST = 2,     /* its packet was lost; or dropped unsent, given up, cancelled, refused */
+    NETCODE_MESSAGES_EVENT_SPURIOUS = 3, /* LOST was reported too early: the message has arrived */
+    NETCODE_MESSAGES_EVENT_PROGRESS = 4, /* of a message in fragments: bytes_done of its bytes have arrived */
+    NETCODE_MESSAGES_EVENT_BROKEN = 5    /* messages can not go on: `reason`. Reset both sides, or disconnect */
+};
 
 /* Reasons of BROKEN: */
-#define NETCODE_MESSAGES_REASON_GIVEN_UP 1    /* an ordered message was: max_retries */
-#define NETCODE_MESSAGES_REASON_CHANNEL 2     /* a message for a channel that the other side does not have */
-#define NETCODE_MESSAGES_REASON_TOO_LARGE 3   /* an ordered message is larger than the other side accepts */
-#define NETCODE_MESSAGES_REASON_FORGED_ACK 4  /* the peer acknowledged a number that was skipped */
-#define NETCODE_MESSAGES_REASON_OUT_OF_STEP 5 /* only one side was reset, or no packet could be used for 10 s */
-#define NETCODE_MESSAGES_REASON_VERSION 6     /* the other side uses another version of this format */
+enum netcode_messages_reason_t {
+    NETCODE_MESSAGES_REASON_GIVEN_UP = 1,    /* an ordered message was: max_retries */
+    NETCODE_MESSAGES_REASON_CHANNEL = 2,     /* a message for a channel that the other side does not have */
+    NETCODE_MESSAGES_REASON_TOO_LARGE = 3,   /* an ordered message is larger than the other side accepts */
+    NETCODE_MESSAGES_REASON_FORGED_ACK = 4,  /* the peer acknowledged a number that was skipped */
+    NETCODE_MESSAGES_REASON_OUT_OF_STEP = 5, /* only one side was reset, or no packet could be used for 10 s */
+    NETCODE_MESSAGES_REASON_VERSION = 6      /* the other side uses another version of this format */
+};
 
 /* Why a whole packet was dropped. X( name, sentence ) */
 /* clang-format off */
@@ -6453,7 +6467,7 @@ struct netcode_client_t {
     nc_inbox_t inbox;
     struct netcode_address_t address; /* its own */
     struct netcode_address_t server_address;
-    int state;
+    enum netcode_client_state_t state;
     int reported_state; /* the last one given to the callback; not `state` while a change is being logged */
     int loopback;
     int client_index; /* kept until the next connection, for events that are read later; -1: not known */
@@ -6590,7 +6604,7 @@ static void nc_client_notify( struct netcode_client_t * client )
 static void nc_client_enter( struct netcode_client_t * client, int state )
 {
     int previous = client->state;
-    client->state = state;
+    client->state = (enum netcode_client_state_t) state;
     client->last_send_time = NC_LONG_AGO; /* the new state's first packet is sent at once */
     client->silence_time = client->base.clock.now;
 

@@ -4057,7 +4057,7 @@ namespace NetcodeH
         internal const int MessagesDropReasons = 13;
 
         // Of the layout of all structs here, where pointers have 64 bits: netcode_csharp_layout of the library that fits.
-        internal const ulong Layout64 = 0x492469e66a5ccef3;
+        internal const ulong Layout64 = 0x99f106d0361f5533;
 
         // A library of another layout is refused here, before a byte of it is read or written. Where pointers have 32 bits there are several
         // layouts, and the version alone is compared.

@@ -195,10 +195,15 @@ class Api:
         if kind == "struct":
             self.fields(name, path, element)
         elif kind == "enum":
-            self.values(name, path, line)
+            self.values(element, sentence, path, line)
 
-    def values(self, name, path, line):
-        """An enum that an X-macro makes: the macro has the names and their sentences."""
+    def values(self, enum, meaning, path, line):
+        """Of an enum that an X-macro makes, the macro has the names and their sentences."""
+        if "LIST(" not in "".join(self.lines[line : line + 2]):
+            for value in enum.iter("enumvalue"):
+                shown = "`%s %s`" % (value.findtext("name"), value.findtext("initializer"))
+                self.term(value.findtext("name"), path, shown, described(value) or meaning)
+            return
         macro = re.search(r"(NETCODE_\w+_)LIST", "\n".join(self.lines[line - 1 :]))[1]
         body = self.text.split("#define %sLIST(" % macro)[1].split("clang-format on")[0]
         values = re.findall(r'X\(\s*(\w+)\s*,[\s\\]*"((?:[^"\\]|\\.)*)"\s*\)', body) + [("REASONS", "How many reasons there are.")]

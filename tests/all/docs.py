@@ -1068,7 +1068,7 @@ def scheme_faults(browser, address):
         expect(wanted, "where the system is %s," % ("dark" if dark else "light"))
         browser.run("[...document.querySelectorAll('[data-md-component=palette] label')].find(e => !e.hidden).click()")
         expect(other, "after the button")
-        browser.open(address, 1400, dark)
+        browser.follow(address, dark)
         expect(other, "after the button, on the next page,")
     return faults
 

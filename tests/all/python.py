@@ -326,6 +326,7 @@ def constant_differences(header, text, module):
             compiler("-E", "-dM", "-x", "c", "-DNETCODE_MESSAGES", header),
             re.M,
         )
+        + re.findall(r"(NETCODE_\w+) = (-?\d+)", text)
     )
     wrong = []
     for name in SIZES:
@@ -368,7 +369,7 @@ PLANTS = (
     ("another type of the same size", "    int client_index;   /* the slot; a client's as netcode_client_index has it */", "    unsigned client_index;"),
     ("another size", "    char text[256];", "    char text[512];"),
     ("a new drop reason", '    X( EMPTY_DATAGRAM, ', '    X( PLANTED, "planted" ) \\\n    X( EMPTY_DATAGRAM, '),
-    ("another number", "#define NETCODE_CLIENT_STATE_CONNECTED 3", "#define NETCODE_CLIENT_STATE_CONNECTED 4"),
+    ("another number", "    NETCODE_CLIENT_STATE_CONNECTED = 3", "    NETCODE_CLIENT_STATE_CONNECTED = 4"),
     ("a callback's argument", "int ( *admit_callback )( void * context, uint64_t client_id,", "int ( *admit_callback )( void * context, int client_id,"),
     ("a callback's result", "uint64_t ( *unix_time )( void * context ); /*", "int ( *unix_time )( void * context ); /*"),
     ("a new function", "NETCODE_API double netcode_time( void );", "NETCODE_API double netcode_time( void );\nNETCODE_API int netcode_planted( void );"),

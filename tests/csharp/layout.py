@@ -93,6 +93,7 @@ def main():
                 if callbacks.setdefault(field, signature) != signature:
                     sys.exit(f"layout.py: two callbacks {field} have different arguments")
     numbers = re.findall(r"^#define (NETCODE_\w+) (?:\( )?-?\d+(?: \))?[ \t]*$", text, flags=re.M)
+    numbers += re.findall(r"^    (NETCODE_\w+) = -?\d+,?[ \t]*$", text, flags=re.M)
     numbers = list(dict.fromkeys(name for name in numbers if not name.endswith("_ENDIAN")))
     for list_name, prefix in (("NETCODE_DROP_LIST", "NETCODE_DROP_"), ("NETCODE_MESSAGES_DROP_LIST", "NETCODE_MESSAGES_DROP_")):
         body = re.search(rf"#define {list_name}\( X \)(.*?[^\\])\n", text, flags=re.S).group(1)

@@ -162,7 +162,8 @@ def macros(path, folder, options):
             if found.group(2):
                 yield ("macro", found.group(1)), "( " + ", ".join(found.group(2).strip("()").replace(" ", "").split(",")) + " )"
             elif f"-D{found.group(1)}" not in options:
-                yield ("macro", found.group(1)), number(found.group(3))
+                what = number(found.group(3))
+                yield ("value" if re.fullmatch(r"-?\d+", what) else "macro", found.group(1)), what
 
 
 @functools.lru_cache(maxsize=64)

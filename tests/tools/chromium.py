@@ -93,6 +93,10 @@ class Browser:
         # A page may reload when the system's colors change, so they change between two pages. If Chromium applies them late, the new page reloads, and that is waited for.
         self.navigate("about:blank")
         self.size(width, dark=dark)
+        self.follow(address, dark)
+
+    def follow(self, address, dark=False):
+        """From a page of the same site, in the colors that it has."""
         self.navigate(address)
         until(lambda: self.is_loaded(dark), "%s is loaded" % address)
 
