@@ -4489,6 +4489,9 @@ typedef int nc_socket_length_t;
 #ifndef SIO_UDP_CONNRESET
 #define SIO_UDP_CONNRESET _WSAIOW( IOC_VENDOR, 12 )
 #endif
+#ifndef SIO_UDP_NETRESET
+#define SIO_UDP_NETRESET _WSAIOW( IOC_VENDOR, 15 )
+#endif
 #else
 typedef int nc_socket_handle_t;
 typedef socklen_t nc_socket_length_t;
@@ -5264,9 +5267,10 @@ static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_
     int ipv6 = address->type == NETCODE_ADDRESS_IPV6;
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
     u_long non_blocking = 1;
-    DWORD off = 0, returned = 0;
+    DWORD off = 0, returned = 0; /* ICMP messages about earlier sends would fail receives, forged ones too */
     nc_socket_set( handle, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, 1 );
     WSAIoctl( handle, SIO_UDP_CONNRESET, &off, sizeof( off ), NULL, 0, &returned, NULL, NULL );
+    WSAIoctl( handle, SIO_UDP_NETRESET, &off, sizeof( off ), NULL, 0, &returned, NULL, NULL );
     if ( ioctlsocket( handle, (long) FIONBIO, &non_blocking ) != 0 )
         return 0;
 #else
