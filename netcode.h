@@ -4304,7 +4304,7 @@ typedef struct {
     struct netcode_address_t address;
     uint64_t newest; /* not 0: others use a client's address; what is near its newest sequence passes */
     int count;       /* datagrams, less those of addresses without an entry */
-    int near;        /* those near the client's newest sequence */
+    int expected;    /* those near the client's newest sequence */
     int limited;     /* 1, 2: one of 16, 256 passes */
 } nc_flooder_t;
 
@@ -9543,7 +9543,7 @@ static NC_COLD void nc_server_count_flood( struct netcode_server_t * server, con
     }
     nc_flooder_t * it = nc_flood_count( filter, &from );
     if ( it && is_looked_up && index != NC_NONE )
-        it->near += nc_replay_is_near( &server->memory.slots[index].replay, received->as.packet.sequence );
+        it->expected += nc_replay_is_near( &server->memory.slots[index].replay, received->as.packet.sequence );
 }
 
 /* Starts the clock at the first full batch of an update. Its senders are counted during a flood. */
@@ -9584,14 +9584,14 @@ static void nc_server_judge_flood( struct netcode_server_t * server, int eases )
         uint64_t hash = nc_handshake_address_hash( &server->handshakes, &it->address );
         uint32_t index = nc_server_slot_at( server, &it->address, hash );
         nc_slot_t * slot = index == NC_NONE ? NULL : &server->memory.slots[index];
-        int was = it->limited, rest = it->count - ( it->newest ? it->near : 0 );
+        int was = it->limited, rest = it->count - ( it->newest ? it->expected : 0 );
         int crowded = clients >= NC_FLOODERS_LIMITED, may = was ? was < 2 : !crowded || !it->address.port;
         if ( (double) it->count >= most && flood->overrun && may )
             clients += it->limited++ == 0 && it->address.port;
         else if ( ( eases || crowded ) && (double) rest * (double) ( 1 << 4 * was ) < most )
             it->limited = 0;
         if ( slot ) /* a client that floods by itself is limited as a whole, until the limit ends */
-            slot->opened.mark = it->limited && ( slot->opened.mark || (double) it->near >= most );
+            slot->opened.mark = it->limited && ( slot->opened.mark || (double) it->expected >= most );
         it->newest = slot && !slot->opened.mark ? slot->replay.newest : 0;
         limited += it->limited > 0;
         more += it->limited > was;
@@ -9678,7 +9678,7 @@ static void nc_server_watch_update( struct netcode_server_t * server )
     flood->seconds = 0.0;
     flood->filter.unknown = flood->filter.total = 0;
     for ( int i = 0; i < NC_FLOODERS; i++ )
-        flood->filter.flooders[i].count = flood->filter.flooders[i].near = 0;
+        flood->filter.flooders[i].count = flood->filter.flooders[i].expected = 0;
     flood->kept = flood->filter;
 }
 
@@ -12673,7 +12673,7 @@ typedef struct {
     int asks, tracked;              /* it asks for an ack; it may, because there is space to remember it */
     int unreliable, reliable, bulk; /* what the window and the rate allow */
     int within_least;               /* or a probe is due: small messages need not obey the window */
-    uint32_t prompt, small;         /* priorities below which prompt messages, and those in one piece, may leave */
+    uint32_t prompt, whole;         /* priorities below which prompt messages, and those in one piece, may leave */
     int delay, is_ackless, has_long_acks;
 } nc_build_t;
 
@@ -13079,7 +13079,7 @@ static uint32_t nc_build_next( struct netcode_messages_t * messages, const nc_bu
     for ( uint32_t handle; ( handle = nc_messages_choose( messages, masks, bulk ) ) != 0; ) {
         nc_message_t * message = nc_message_at( messages, handle );
         int is_begun = message->serial != 0;
-        uint32_t below = message->fragments ? build->prompt : build->small;
+        uint32_t below = message->fragments ? build->prompt : build->whole;
         int may_leave =
             bulk || below == UINT32_MAX || message->is_cancelled || nc_message_priority( messages, message ) < below;
         /* It has waited too long, or the other side, which has sent a LIMIT since, can not take it. */
@@ -13265,7 +13265,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     uint32_t priority = large ? nc_message_priority( messages, nc_message_at( messages, large ) ) : 0;
     if ( build->reliable && !silent )
         build->prompt = !adaptive || !is_shared || open || least ? UINT32_MAX : behind ? 0 : priority;
-    build->small = large && adaptive && !open && !build->within_least ? priority + 1 : UINT32_MAX;
+    build->whole = large && adaptive && !open && !build->within_least ? priority + 1 : UINT32_MAX;
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
     build->has_long_acks = build->at != head_end;

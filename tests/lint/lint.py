@@ -96,6 +96,16 @@ def check_rooms_in_order(text):
     return [] if numbers == list(range(1, len(numbers) + 1)) else ["the banners are numbered %s" % numbers]
 
 
+# In lower case and without arguments: of windows.h and what it includes, of Qt, and of compilers in GNU's dialect.
+FOREIGN_MACROS = "near far hyper small interface pascal cdecl environ signals emit forever unix linux i386".split()
+
+
+def check_no_foreign_macros(text):
+    """No name is a macro of windows.h, of Qt or of the compiler: there it would be another word, or none."""
+    names = re.finditer(r"\b(%s)\b" % "|".join(FOREIGN_MACROS), source.strip(text))
+    return ["%s: %s" % (cite(text, match.start()), match.group(1)) for match in names]
+
+
 # With NETCODE_STATIC the assert hook, a public variable, is defined in the public part, and has to name what it points to at first.
 NAMED_ABOVE = {"nc_assert_default"}
 
@@ -379,6 +389,7 @@ def check_page(page, text):
 
 OF_THE_HEADER = (
     check_rooms_in_order,
+    check_no_foreign_macros,
     check_no_forward_declarations,
     check_nothing_used_above_its_room,
     check_prefix_belongs_to_one_room,

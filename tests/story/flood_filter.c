@@ -357,7 +357,7 @@ TEST( flood_of_many_clients_in_turn )
             flood->overrun = 1;
             deluge_judge( 0 );
             for ( int k = 0; k < NC_FLOODERS; k++ )
-                flood->filter.flooders[k].count = flood->filter.flooders[k].near = 0;
+                flood->filter.flooders[k].count = flood->filter.flooders[k].expected = 0;
         }
         CHECK( it && it->limited );
     }
@@ -459,12 +459,12 @@ TEST( flood_a_client_whose_address_was_forged_floods_itself )
     flood->overrun = 1;
     for ( int i = 0; i < 6; i++ ) {
         it->count = 1000;
-        it->near = i < 3 ? 6 : 900;
+        it->expected = i < 3 ? 6 : 900;
         deluge_judge( 0 );
         CHECK_EQ( it->limited, i == 0 ? 1 : 2 );
         CHECK_EQ( it->newest, i < 3 ? slot->replay.newest : 0 );
     }
-    flood->overrun = it->near = it->count = 0;
+    flood->overrun = it->expected = it->count = 0;
     deluge_judge( 1 );
     CHECK_EQ( slot->opened.mark, 0 );
     deluge_close();
