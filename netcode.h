@@ -857,7 +857,7 @@ struct netcode_server_stats_t {
     uint64_t handshakes_expired; /* that ended without a connection */
     uint64_t handshakes_evicted; /* that were replaced by newer ones */
     uint64_t backlogs;           /* updates that ended with work left for the next */
-    int slots;                   /* as netcode_server_max_clients; 0 while stopped */
+    int max_clients;             /* as netcode_server_max_clients; 0 while stopped */
     int clients;                 /* connected now, loopback clients included */
     int pending;                 /* handshakes pending now */
     int consumed;                /* used tokens remembered, expired ones included until their records are needed */
@@ -10773,7 +10773,7 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
     stats->trials = server->trials;
     stats->trials_refused = server->trials_refused;
 
-    stats->slots = netcode_server_max_clients( server );
+    stats->max_clients = netcode_server_max_clients( server );
     stats->clients = netcode_server_num_connected_clients( server );
     stats->pending = server->running ? (int) server->handshakes.in_progress.count : 0;
     stats->consumed = (int) ( used->expiring_count + used->never_count );

@@ -337,7 +337,7 @@ static void say_stats( const struct app_t * app )
     struct log_line_t line;
     netcode_server_stats( app->server, &stats );
     log_begin( app, &line );
-    log_add( &line, "stats clients=%d slots=%d pending=%d consumed=%d connects=%llu", stats.clients, stats.slots,
+    log_add( &line, "stats clients=%d slots=%d pending=%d consumed=%d connects=%llu", stats.clients, stats.max_clients,
              stats.pending, stats.consumed, (unsigned long long) stats.connects );
     for ( int i = 1; i < NETCODE_SERVER_CLIENT_DISCONNECT_REASONS; i++ )
         log_add( &line, " disconnects_%s=%llu", reasons[i], (unsigned long long) stats.disconnects[i] );

@@ -535,7 +535,7 @@ template <class... Channels> class server
         {
             return number_;
         }
-        /* The slot: below slots(). */
+        /* The slot: below max_clients(). */
         int index() const
         {
             return index_;
@@ -614,9 +614,9 @@ template <class... Channels> class server
         uint64_t number_, client_id_;
     };
 
-    /*  Opens the socket and `slots` slots, 1 to 65535; a server that has started stops first. `address` as in
+    /*  Opens the socket and `max_clients` slots, 1 to 65535; a server that has started stops first. `address` as in
         netcode_server_create; `address2`, if not null, is of the other family. `config` is copied. */
-    status start( const char * address, const server_config & config, int slots, double time,
+    status start( const char * address, const server_config & config, int max_clients, double time,
                   const messages_config & messages = messages_config(), const char * address2 = nullptr )
     {
         if ( core_ && core_->is_visiting )
@@ -628,13 +628,13 @@ template <class... Channels> class server
         made->native = netcode_server_create_dual( address, address2, &config, time );
         if ( !made->native )
             return status( netcode_server_create_error_text( netcode_server_create_error() ) );
-        if ( slots < 1 || slots > NETCODE_MAX_SLOTS )
+        if ( max_clients < 1 || max_clients > NETCODE_MAX_SLOTS )
             return status( "a server has 1 to 65535 slots" );
-        netcode_server_start( made->native, slots );
-        made->slots.reset( new ( std::nothrow ) slot[static_cast<std::size_t>( slots )] );
-        if ( !made->slots || !netcode_server_running( made->native ) )
+        netcode_server_start( made->native, max_clients );
+        made->views.reset( new ( std::nothrow ) slot[static_cast<std::size_t>( max_clients )] );
+        if ( !made->views || !netcode_server_running( made->native ) )
             return status( "there is no memory for the server's slots" );
-        for ( made->count = 0; made->count < slots; made->count++ ) {
+        for ( made->count = 0; made->count < max_clients; made->count++ ) {
             if ( !has_messages::value )
                 continue;
             made->at( made->count ).messages = detail::create_messages<Channels...>( messages, time );
@@ -696,7 +696,7 @@ template <class... Channels> class server
             netcode_server_wait( core_->native, seconds );
     }
 
-    int slots() const
+    int max_clients() const
     {
         return running() ? core_->count : 0;
     }
@@ -720,7 +720,7 @@ template <class... Channels> class server
     /* Calls `function( session )` for each client that is connected. */
     template <class Function> void for_each( Function && function ) const
     {
-        for ( int i = 0; i < slots(); i++ ) {
+        for ( int i = 0; i < max_clients(); i++ ) {
             session client = at( i );
             if ( client.connected() )
                 function( client );
@@ -770,7 +770,7 @@ template <class... Channels> class server
     struct core {
         library ready; /* destroyed last */
         netcode_server_t * native = nullptr;
-        std::unique_ptr<slot[]> slots;
+        std::unique_ptr<slot[]> views;
         int count = 0;
         netcode_event_t event; /* the one that is being visited */
         bool has_event = false, is_visiting = false, is_ending = false;
@@ -781,12 +781,12 @@ template <class... Channels> class server
         ~core()
         {
             netcode_server_destroy( native );
-            for ( int i = 0; slots && i < count; i++ )
+            for ( int i = 0; views && i < count; i++ )
                 netcode_messages_destroy( at( i ).messages );
         }
         slot & at( int index )
         {
-            return slots[static_cast<std::size_t>( index )];
+            return views[static_cast<std::size_t>( index )];
         }
     };
 

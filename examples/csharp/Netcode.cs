@@ -883,7 +883,7 @@ namespace NetcodeH
         public ulong HandshakesEvicted;
         /// <summary>Updates that ended with work left for the next.</summary>
         public ulong Backlogs;
-        public int Slots;
+        public int MaxClients;
         /// <summary>Connected now, loopback clients included.</summary>
         public int Clients;
         /// <summary>Handshakes pending now.</summary>

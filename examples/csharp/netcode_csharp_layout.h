@@ -153,7 +153,7 @@ static const uint32_t netcode_csharp_offsets[] = {
     NETCODE_AT( netcode_server_stats_t, handshakes_expired ),
     NETCODE_AT( netcode_server_stats_t, handshakes_evicted ),
     NETCODE_AT( netcode_server_stats_t, backlogs ),
-    NETCODE_AT( netcode_server_stats_t, slots ),
+    NETCODE_AT( netcode_server_stats_t, max_clients ),
     NETCODE_AT( netcode_server_stats_t, clients ),
     NETCODE_AT( netcode_server_stats_t, pending ),
     NETCODE_AT( netcode_server_stats_t, consumed ),

@@ -389,7 +389,7 @@ static inline void metrics_drops( struct metrics_text_t * text, const char * nam
 
 #define METRICS_SERVER_LIST( X ) \
     METRICS_COMMON_LIST( X ) \
-    X( gauge, slots, slots, "How many clients can be connected." ) \
+    X( gauge, slots, max_clients, "How many clients can be connected." ) \
     X( gauge, clients, clients, "How many clients are connected." ) \
     X( counter, connects_total, connects, "Clients that connected." ) \
     X( gauge, handshakes_pending, pending, "Handshakes pending." ) \

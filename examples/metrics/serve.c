@@ -114,7 +114,7 @@ static void say_stats( const struct app_t * app )
     }
     printf( "stats clients=%d slots=%d connects=%llu packets_sent=%llu packets_received=%llu datagrams_received=%llu "
             "bytes_received=%llu bytes_sent=%llu",
-            stats.clients, stats.slots, (unsigned long long) stats.connects, (unsigned long long) sent,
+            stats.clients, stats.max_clients, (unsigned long long) stats.connects, (unsigned long long) sent,
             (unsigned long long) received, (unsigned long long) stats.datagrams_received,
             (unsigned long long) stats.bytes_received, (unsigned long long) stats.bytes_sent );
     for ( int i = 0; i < (int) NETCODE_DROP_REASONS; i++ )

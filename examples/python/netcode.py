@@ -419,7 +419,7 @@ _ServerStats = _struct(
     (c_uint64 * SERVER_CLIENT_DISCONNECT_REASONS, "disconnects"),
     *_TROUBLES,
     (c_uint64, "handshakes handshakes_expired handshakes_evicted backlogs"),
-    (c_int, "slots clients pending consumed"),
+    (c_int, "max_clients clients pending consumed"),
     (c_uint64, "probes_sent probes_answered moves path_candidates trials trials_refused"),
 )
 _ServerClientStats = _struct(
@@ -1191,7 +1191,7 @@ class ServerStats(_PeerStats):
     handshakes_expired: int
     handshakes_evicted: int
     backlogs: int
-    slots: int
+    max_clients: int
     clients: int
     pending: int
     consumed: int

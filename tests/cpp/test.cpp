@@ -392,7 +392,7 @@ static void test_refusals_have_sentences()
     none.flush( 0.0 );
     none.wait( 0.0 );
     none.stop();
-    CHECK( none.port() == 0 && none.slots() == 0 && none.stats().slots == 0 && !none.at( 0 ).connected() );
+    CHECK( none.port() == 0 && none.max_clients() == 0 && none.stats().max_clients == 0 && !none.at( 0 ).connected() );
 
     game_client closed;
     CHECK( closed.open( "127.0.0.1:99999", netcode::client_config(), 0.0 ) && !closed.is_open() );

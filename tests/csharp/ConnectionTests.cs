@@ -143,7 +143,7 @@ internal static unsafe class ConnectionTests
             Runner.Equal(300UL, mine.PacketsSent(PacketType.Payload), "payloads sent");
             Runner.True(mine.PacketsReceived(PacketType.Payload) >= 297 && mine.Connects == 1 && mine.BytesSent > 300 * 10, "the client's counts");
             Runner.True(mine.RoundTripSeconds > 0 && mine.RoundTripSeconds < 0.2, "round trip " + mine.RoundTripSeconds);
-            Runner.True(all.Clients == 1 && all.Slots == 4 && all.Connects == 1 && all.Dropped(DropReason.TooSmall) == 1, "the server's counts");
+            Runner.True(all.Clients == 1 && all.MaxClients == 4 && all.Connects == 1 && all.Dropped(DropReason.TooSmall) == 1, "the server's counts");
             Runner.True(all.PacketsReceived(PacketType.Request) >= 1 && all.Disconnects(DisconnectReason.TimedOut) == 0, "the server's packets");
             Runner.True(one.ClientId == 1 && one.IsConfirmed && !one.IsLoopback && one.PacketsReceived >= 300 && one.SecondsConnected > 4, "the slot's");
         }

@@ -438,7 +438,7 @@ TEST( statistics_count_what_the_network_saw )
     CHECK_EQ( s.connects, 1 );
     CHECK_EQ( c.connects, 1 );
     CHECK_EQ( s.clients, 1 );
-    CHECK_EQ( s.slots, 4 );
+    CHECK_EQ( s.max_clients, 4 );
     CHECK_EQ( s.consumed, 1 );
     CHECK_EQ( s.pending, 0 );
     CHECK_EQ( s.handshakes, 1 );

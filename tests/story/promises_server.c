@@ -267,13 +267,13 @@ TEST( promise_stop_and_start )
             EQ( pp[i].max_clients, slots ), promise_is( &pp[i] );
         }
         total += slots, s = server_stats( pw, 0 );
-        EQ( s.slots, slots ), EQ( s.clients, slots ), EQ( s.connects, total ), EQ( s.consumed, total );
+        EQ( s.max_clients, slots ), EQ( s.clients, slots ), EQ( s.connects, total ), EQ( s.consumed, total );
         puppet_make( &pp[8], pw, 0, 99, promise_places[7] ), puppet_ask( &pp[8] ),
             puppet_step( &pp[8] ); /* denied: pending */
         EQ( STATS.pending, 1 );
         if ( round % 2 ) {
             netcode_server_stop( ps ), s = server_stats( pw, 0 ), bytes = s.bytes_received;
-            EQ( s.slots + s.clients + s.pending + netcode_server_running( ps ) + netcode_server_max_clients( ps ), 0 );
+            EQ( s.max_clients + s.clients + s.pending + netcode_server_running( ps ) + netcode_server_max_clients( ps ), 0 );
             EQ( netcode_server_num_connected_clients( ps ), 0 ), EQ( s.consumed, total ),
                 EQ( s.disconnects[BY_SERVER], total );
             netcode_server_process_packet( ps, &pp[0].address, pp[0].request,
@@ -282,7 +282,7 @@ TEST( promise_stop_and_start )
             EQ( s.bytes_received, bytes + REQUEST_BYTES );
         }
         netcode_server_start( ps, sizes[round + 1] ), promise_poll( slots ), s = server_stats( pw, 0 );
-        EQ( s.slots, sizes[round + 1] ), EQ( s.clients + s.pending, 0 ), EQ( s.disconnects[BY_SERVER], total ),
+        EQ( s.max_clients, sizes[round + 1] ), EQ( s.clients + s.pending, 0 ), EQ( s.disconnects[BY_SERVER], total ),
             EQ( s.consumed, total );
         EQ( PARTY.log_count, log + 2 * slots ), EQ( netcode_server_running( ps ), 1 );
         for ( i = 0; i < slots; i++ ) {
@@ -544,7 +544,7 @@ TEST( promise_every_field_of_the_server_stats )
     EQ( s.receive_buffer_bytes, 11111 ), EQ( s.send_buffer_bytes, 22222 ), EQ( s.packets_queued, 2 ),
         EQ( s.packets_held, 1 );
     EQ( s.handshakes, 5 ), EQ( s.handshakes_expired, 0 ), EQ( s.handshakes_evicted, 0 ), EQ( s.backlogs, 0 ),
-        EQ( s.slots, 4 );
+        EQ( s.max_clients, 4 );
     EQ( s.clients, 3 ), EQ( s.pending, 1 ), EQ( s.consumed, 4 );
     netcode_server_free_packet( ps, packet ), EQ( STATS.packets_held, 0 );
 }

@@ -251,7 +251,7 @@ static void print_server_stats( struct netcode_server_t * server )
     memset( &stats, 0, sizeof( stats ) );
     netcode_server_stats( server, &stats );
     printf( "stats clients=%d pending=%d consumed=%d connects=%llu slots=%d running=%d", stats.clients, stats.pending,
-            stats.consumed, (unsigned long long) stats.connects, stats.slots, netcode_server_running( server ) );
+            stats.consumed, (unsigned long long) stats.connects, stats.max_clients, netcode_server_running( server ) );
     for ( int i = 1; i < NETCODE_SERVER_CLIENT_DISCONNECT_REASONS; i++ )
         printf( " disconnects_%d=%llu", i, (unsigned long long) stats.disconnects[i] );
     printf( " handshakes=%llu handshakes_expired=%llu handshakes_evicted=%llu backlogs=%llu",
