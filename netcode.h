@@ -1613,9 +1613,8 @@ NETCODE_API const char * netcode_messages_drop_reason_text( int reason );
 
 /*  Joined to a client: call the first after netcode_client_update and the second at the end of the tick. They read all
     payloads of the client, and reset the messages when its connection has ended; what is queued after that, or before
-    the first connection, waits for the next one. Messages received last can be read until the next call. A callback
-    that the client or the server makes during the call must not destroy the client or server, nor reset or destroy the
-    messages. */
+    the first connection, waits for the next one. Messages received last can be read until the next call. What the
+    client, the server or a stream calls during the call must not reset or destroy the messages. */
 NETCODE_API void netcode_messages_pull_from_client( struct netcode_messages_t * messages,
                                                     struct netcode_client_t * client, double time );
 NETCODE_API void netcode_messages_push_to_client( struct netcode_messages_t * messages,
@@ -10785,7 +10784,7 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
 NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, int client_index,
                                               struct netcode_server_client_stats_t * stats )
 {
-    NC_CHECK( stats != NULL, NC_NOTHING );
+    NC_REQUIRE( server, stats != NULL, NC_NOTHING );
     memset( stats, 0, sizeof( *stats ) );
     const nc_slot_t * slot = nc_server_slot( server, client_index, __func__ );
     if ( !slot )
@@ -14654,7 +14653,7 @@ NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * mes
 {
     NC_MESSAGES_BEGIN( stats != NULL, NC_NOTHING );
     memset( stats, 0, sizeof( *stats ) );
-    NC_CHECK( channel >= 0 && channel < messages->channel_count, NC_NOTHING );
+    NC_MESSAGES_BEGIN( channel >= 0 && channel < messages->channel_count, NC_NOTHING );
 
     const nc_message_channel_t * it = &messages->channels[channel];
     stats->queued_bytes = (int) it->queued_bytes;
@@ -14714,6 +14713,7 @@ NETCODE_API void netcode_messages_pull_from_client( struct netcode_messages_t * 
                                                     struct netcode_client_t * client, double time )
 {
     NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
+    nc_client_begin_call( client );
     uint8_t * packet;
     int bytes, has_ended, connected = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
     uint64_t session = nc_messages_join( &client->inbox, 0, connected ? client->session : 0, &has_ended );
@@ -14722,6 +14722,7 @@ NETCODE_API void netcode_messages_pull_from_client( struct netcode_messages_t * 
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_client_free_packet( client, packet );
     }
+    nc_client_end_call( client );
 }
 
 NETCODE_API void netcode_messages_push_to_client( struct netcode_messages_t * messages,
@@ -14734,15 +14735,18 @@ NETCODE_API void netcode_messages_push_to_client( struct netcode_messages_t * me
          ( messages->session != 0 && messages->session != client->session ) )
         return;
 
+    nc_client_begin_call( client );
     netcode_messages_update( messages, time );
     while ( ( bytes = netcode_messages_generate_packet( messages, packet, (int) sizeof( packet ) ) ) > 0 )
         netcode_client_send_packet( client, packet, bytes );
+    nc_client_end_call( client );
 }
 
 NETCODE_API void netcode_messages_pull_from_server( struct netcode_messages_t * messages,
                                                     struct netcode_server_t * server, int client_index, double time )
 {
     NC_CHECK( messages != NULL && server != NULL, NC_NOTHING );
+    nc_server_begin_call( server );
     uint8_t * packet;
     int bytes, has_ended = 0;
     uint64_t session = netcode_server_client_session( server, client_index );
@@ -14753,6 +14757,7 @@ NETCODE_API void netcode_messages_pull_from_server( struct netcode_messages_t * 
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_server_free_packet( server, packet );
     }
+    nc_server_end_call( server );
 }
 
 NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * messages,
@@ -14764,9 +14769,11 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
     uint64_t session = netcode_server_client_session( server, client_index );
     if ( session == 0 || session != messages->session )
         return;
+    nc_server_begin_call( server );
     netcode_messages_update( messages, time );
     while ( ( bytes = netcode_messages_generate_packet( messages, packet, (int) sizeof( packet ) ) ) > 0 )
         netcode_server_send_packet_to_session( server, client_index, session, packet, bytes );
+    nc_server_end_call( server );
 }
 
 #endif /* NETCODE_MESSAGES */

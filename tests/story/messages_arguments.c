@@ -193,7 +193,14 @@ TEST( messages_refusals_reach_the_objects_log )
     netcode_messages_reset( m, 2.0 );
     BAD( CHECK_EQ( netcode_messages_receive( m, NULL ), 0 ) );
     CHECK_EQ( logged_times( "netcode_messages_receive failed: requires message != NULL" ), 1 );
-    CHECK_EQ( logged_times( "\n" ), 3 );
+    netcode_messages_set_time( m, 3.1 );
+    for ( int i = 0; i < 100; i++ ) {
+        struct netcode_messages_channel_stats_t stats;
+        TOLERATE( netcode_messages_channel_stats( m, 40, &stats ) );
+    }
+    CHECK_EQ( logged_times( "netcode_messages_channel_stats failed: requires channel >= 0 && channel < messages->" ),
+              1 );
+    CHECK_EQ( logged_times( "\n" ), 4 );
     netcode_messages_destroy( m );
 }
 

@@ -576,3 +576,82 @@ TEST( messages_a_refusal_of_no_stream )
     CHECK_EQ( sender_event( m ), 0 );
     sender_close( m );
 }
+
+/* ---- functions of streams that end what they came through ---- */
+
+static struct world_t * stream_world;
+static int stream_ends_server;
+
+/* The client or the server is destroyed inside the call that calls a stream's function: it goes when that call returns. */
+static void stream_destroys( void )
+{
+    int depth = stream_ends_server ? stream_world->servers[0]->base.depth : stream_world->clients[0]->base.depth;
+    CHECK_GT( depth, 0 );
+    if ( depth > 0 && stream_ends_server ) {
+        netcode_server_destroy( stream_world->servers[0] );
+        stream_world->servers[0] = NULL;
+    } else if ( depth > 0 ) {
+        netcode_client_destroy( stream_world->clients[0] );
+        stream_world->clients[0] = NULL;
+    }
+}
+
+static void stream_read_that_destroys( void * context, uint32_t offset, uint8_t * data, int bytes )
+{
+    memset( data, 1, (size_t) bytes );
+    if ( context && offset == 0 )
+        stream_destroys();
+}
+
+static int stream_write_that_destroys( void * context, uint32_t offset, const uint8_t * data, int bytes )
+{
+    (void) data;
+    (void) bytes;
+    if ( context && offset == 0 )
+        stream_destroys();
+    return 1;
+}
+
+static int stream_accept_that_destroys( void * context, struct netcode_messages_stream_t * stream )
+{
+    stream->context = context;
+    stream->write_function = stream_write_that_destroys;
+    return 1;
+}
+
+/* The side that sends destroys its own object in its push, or the side that receives its own in its pull. */
+static void stream_ends_its_path( int to_server, int by_sender )
+{
+    struct netcode_messages_config_t config = stream_config();
+    struct glue_t g;
+    stream_ends_server = to_server != by_sender;
+    struct netcode_messages_stream_t stream = { 0,    50000, 0, 0, by_sender ? &g : NULL, stream_read_that_destroys,
+                                                NULL, NULL };
+    config.accept_stream_function = stream_accept_that_destroys;
+    config.accept_stream_context = by_sender ? NULL : &g;
+    glue_open( &g, CLEAN, 1 );
+    netcode_messages_destroy( g.clients[0] );
+    netcode_messages_destroy( g.slots[0] );
+    g.clients[0] = netcode_messages_create( &config, g.w->time );
+    g.slots[0] = netcode_messages_create( &config, g.w->time );
+    stream_world = g.w;
+    REQUIRE_EQ( glue_connect( &g, 0, 100 ), 0 );
+    CHECK_EQ( netcode_messages_send_stream( to_server ? g.clients[0] : g.slots[0], &stream ), NETCODE_OK );
+    for ( int i = 0; i < 100 && g.w->clients[0] && g.w->servers[0]; i++ ) {
+        world_step( g.w );
+        netcode_messages_pull_from_client( g.clients[0], g.w->clients[0], g.w->time );
+        if ( g.w->clients[0] )
+            netcode_messages_push_to_client( g.clients[0], g.w->clients[0], g.w->time );
+        netcode_messages_pull_from_server( g.slots[0], g.w->servers[0], 0, g.w->time );
+        if ( g.w->servers[0] )
+            netcode_messages_push_to_server( g.slots[0], g.w->servers[0], 0, g.w->time );
+    }
+    CHECK( !( stream_ends_server ? (void *) g.w->servers[0] : (void *) g.w->clients[0] ) );
+    glue_close( &g );
+}
+
+TEST( messages_streams_may_end_what_they_came_through )
+{
+    for ( int i = 0; i < 4; i++ )
+        stream_ends_its_path( i & 1, i >> 1 );
+}
