@@ -4962,29 +4962,18 @@ static int nc_socket_send_batch( nc_socket_udp_t * udp, const struct netcode_dat
     return sent;
 }
 
-#else
-
-static int nc_socket_send_batch( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagrams, int count )
-{
-    int sent = 0;
-    for ( int i = 0; i < count; i++ )
-        sent += nc_socket_send_one( udp, &datagrams[i] );
-    return sent;
-}
-
 #endif
 
 static int nc_socket_udp_send( void * context, const struct netcode_datagram_t * datagrams, int count )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
-    int sent = 0;
-    if ( count == 1 || udp->sending.is_refused ) {
-        for ( int i = 0; i < count; i++ )
-            sent += nc_socket_send_one( udp, &datagrams[i] );
-        return sent;
-    }
-    for ( int at = 0; at < count; at += NC_SEND_BATCH )
+    int sent = 0, at = 0;
+#if defined( NC_SOCKET_LINUX )
+    for ( ; count > 1 && at < count && !udp->sending.is_refused; at += NC_SEND_BATCH )
         sent += nc_socket_send_batch( udp, datagrams + at, count - at < NC_SEND_BATCH ? count - at : NC_SEND_BATCH );
+#endif
+    for ( ; at < count; at++ )
+        sent += nc_socket_send_one( udp, &datagrams[at] );
     return sent;
 }
 
