@@ -4628,6 +4628,23 @@ static int nc_socket_judge( int error )
 #endif
 }
 
+#if NETCODE_PLATFORM != NETCODE_PLATFORM_WINDOWS
+
+/* Describes a datagram to the system: where its bytes are, and where its address is. */
+static void nc_socket_describe( struct msghdr * header, struct iovec * vector, struct sockaddr_storage * name,
+                                uint8_t * data, int bytes )
+{
+    memset( header, 0, sizeof( *header ) );
+    vector->iov_base = data;
+    vector->iov_len = (size_t) bytes;
+    header->msg_iov = vector;
+    header->msg_iovlen = 1;
+    header->msg_name = name;
+    header->msg_namelen = sizeof( *name );
+}
+
+#endif
+
 /* The receive calls below return how many entries they filled, 0 for no datagram, or -1 and the system's error. */
 
 #if defined( NC_SOCKET_LINUX )
@@ -4653,15 +4670,8 @@ static int nc_socket_receive_batch( nc_socket_udp_t * udp, int which, struct net
     if ( count > NC_RECEIVE_BATCH )
         count = NC_RECEIVE_BATCH;
 
-    for ( int i = 0; i < count; i++ ) {
-        memset( &headers[i], 0, sizeof( headers[i] ) );
-        vectors[i].iov_base = datagrams[i].data;
-        vectors[i].iov_len = (size_t) datagrams[i].capacity;
-        headers[i].msg_hdr.msg_iov = &vectors[i];
-        headers[i].msg_hdr.msg_iovlen = 1;
-        headers[i].msg_hdr.msg_name = &from[i];
-        headers[i].msg_hdr.msg_namelen = sizeof( from[i] );
-    }
+    for ( int i = 0; i < count; i++ )
+        nc_socket_describe( &headers[i].msg_hdr, &vectors[i], &from[i], datagrams[i].data, datagrams[i].capacity );
 
     headers[0].msg_hdr.msg_control = control; /* one count of drops in a batch is enough */
     headers[0].msg_hdr.msg_controllen = sizeof( control );
@@ -4712,22 +4722,16 @@ static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct
 static int nc_socket_receive_one( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagram )
 {
     struct sockaddr_storage from;
-    nc_socket_length_t from_bytes = (nc_socket_length_t) sizeof( from );
     memset( &from, 0, sizeof( from ) );
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+    nc_socket_length_t from_bytes = (nc_socket_length_t) sizeof( from );
     datagram->bytes = recvfrom( udp->handles[which], (char *) datagram->data, datagram->capacity, 0,
                                 (struct sockaddr *) &from, &from_bytes );
     datagram->status = NETCODE_DATAGRAM_OK;
 #else
     struct iovec vector; /* recvmsg and not recvfrom: only it reports that a datagram was truncated */
     struct msghdr header;
-    memset( &header, 0, sizeof( header ) );
-    vector.iov_base = datagram->data;
-    vector.iov_len = (size_t) datagram->capacity;
-    header.msg_iov = &vector;
-    header.msg_iovlen = 1;
-    header.msg_name = &from;
-    header.msg_namelen = from_bytes;
+    nc_socket_describe( &header, &vector, &from, datagram->data, datagram->capacity );
 #if defined( NC_SOCKET_LINUX )
     uint64_t control[( CMSG_SPACE( sizeof( uint32_t ) ) + 7 ) / 8]; /* aligned for a control header */
     header.msg_control = control;
@@ -4909,13 +4913,8 @@ static void nc_socket_batch_add( nc_socket_batch_t * batch, const struct netcode
 {
     int i = batch->count++;
     struct msghdr * header = &batch->headers[i].msg_hdr;
-    memset( header, 0, sizeof( *header ) );
     batch->datagrams[i] = datagram;
-    batch->vectors[i].iov_base = datagram->data;
-    batch->vectors[i].iov_len = (size_t) datagram->bytes;
-    header->msg_iov = &batch->vectors[i];
-    header->msg_iovlen = 1;
-    header->msg_name = &batch->to[i];
+    nc_socket_describe( header, &batch->vectors[i], &batch->to[i], datagram->data, datagram->bytes );
     header->msg_namelen = nc_socket_to_system( &datagram->address, &batch->to[i] );
 }
 
