@@ -5385,7 +5385,7 @@ static double nc_socket_udp_fill( void * context )
     gone, a port may be taken. Only if the system makes no handle at all, the old one stays. */
 static int nc_socket_replace_handle( nc_socket_udp_t * udp, int which )
 {
-    struct netcode_address_t wanted[3];
+    struct netcode_address_t wanted = udp->bound[which];
     nc_socket_request_t request;
     nc_socket_handle_t handle = nc_socket_make_handle( &udp->bound[which] );
     memset( &request, 0, sizeof( request ) );
@@ -5400,13 +5400,10 @@ static int nc_socket_replace_handle( nc_socket_udp_t * udp, int which )
     udp->handles[which] = handle;
     udp->handle_drops[which] = 0;
     nc_socket_set_buffers( udp, which, udp->receive_buffer_bytes, udp->send_buffer_bytes );
-    wanted[0] = wanted[1] = wanted[2] = udp->bound[which];
-    memset( &wanted[1].data, 0, sizeof( wanted[1].data ) );
-    wanted[2] = wanted[1];
-    wanted[2].port = 0;
-    for ( int i = 0; i < 3; i++ )
-        if ( nc_socket_bind_handle( udp, which, &wanted[i] ) )
-            break;
+    for ( int i = 0; i < 3 && !nc_socket_bind_handle( udp, which, &wanted ); i++ ) {
+        memset( &wanted.data, 0, sizeof( wanted.data ) ); /* then any address, and at last any port, too */
+        wanted.port = i == 0 ? wanted.port : 0;
+    }
     return 1;
 }
 
