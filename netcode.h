@@ -7253,9 +7253,11 @@ static int nc_client_make( struct netcode_client_t ** result, nc_endpoint_setup_
     return NETCODE_SERVER_CREATE_ERROR_NONE;
 }
 
-static struct netcode_client_t * nc_client_create( const char ** texts, const struct netcode_client_config_t * config,
-                                                   double time )
+NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * address1, const char * address2,
+                                                                  const struct netcode_client_config_t * config,
+                                                                  double time )
 {
+    const char * texts[] = { address1, address2 };
     struct netcode_client_t * client = NULL;
     nc_endpoint_setup_t setup;
     struct netcode_client_config_t defaults;
@@ -7273,6 +7275,13 @@ static struct netcode_client_t * nc_client_create( const char ** texts, const st
     return client;
 }
 
+NETCODE_API struct netcode_client_t * netcode_client_create( const char * address,
+                                                             const struct netcode_client_config_t * config,
+                                                             double time )
+{
+    return netcode_client_create_dual( address, NULL, config, time );
+}
+
 NETCODE_API void netcode_default_client_config( struct netcode_client_config_t * config )
 {
     NC_CHECK( config != NULL, NC_NOTHING );
@@ -7281,22 +7290,6 @@ NETCODE_API void netcode_default_client_config( struct netcode_client_config_t *
     config->free_function = nc_allocator_free;
     config->next_server_seconds = 0.25;
     nc_client_set_defaults( config );
-}
-
-NETCODE_API struct netcode_client_t * netcode_client_create( const char * address,
-                                                             const struct netcode_client_config_t * config,
-                                                             double time )
-{
-    const char * texts[] = { address, NULL };
-    return nc_client_create( texts, config, time );
-}
-
-NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * address1, const char * address2,
-                                                                  const struct netcode_client_config_t * config,
-                                                                  double time )
-{
-    const char * texts[] = { address1, address2 };
-    return nc_client_create( texts, config, time );
 }
 
 NETCODE_API int netcode_client_create_error( void )
