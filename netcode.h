@@ -6428,19 +6428,13 @@ static const nc_client_rule_t nc_client_rules[] = {
 enum { NC_CLIENT_UNANSWERED = 3 };
 enum { NC_CLIENT_BATCH = 8 };
 
-/* One server of the token, and what the report returns about it. */
+/* One server of the token. */
 typedef struct {
-    uint64_t denial;   /* the sequence of its denial */
-    double begin_time; /* when it was first asked, or asked again after another one failed */
-    uint32_t requests_sent;
-    uint32_t responses_sent;
-    uint32_t errors;
-    int32_t last_error;
-    float seconds_waited;
-    uint8_t challenged;
-    uint8_t denied;
-    uint8_t unsendable; /* the system refused to send to it */
-    uint8_t ended;      /* it denied, or was silent for too long */
+    struct netcode_client_report_server_t report; /* without the address; seconds_waited once it has ended */
+    uint64_t denial;                              /* the sequence of its denial */
+    double begin_time;                            /* when it was first asked, or asked again after another one failed */
+    uint8_t unsendable;                           /* the system refused to send to it */
+    uint8_t ended;                                /* it denied, or was silent for too long */
 } nc_client_attempt_t;
 
 /* Packets of the current server that were dropped since the last accepted one. */
@@ -6554,7 +6548,7 @@ static void nc_client_end_attempt( struct netcode_client_t * client, int server_
 {
     nc_client_attempt_t * attempt = &client->attempts[server_index];
     if ( !attempt->ended )
-        attempt->seconds_waited = (float) ( client->base.clock.now - attempt->begin_time );
+        attempt->report.seconds_waited = client->base.clock.now - attempt->begin_time;
     attempt->ended = 1;
 }
 
@@ -6697,7 +6691,7 @@ static int nc_client_sender( const struct netcode_client_t * client, const struc
         end = client->asked;
     else if ( nc_address_same( from, &client->server_address ) )
         return end;
-    else if ( client->state != NC_STATE( SENDING_CONNECTION_RESPONSE ) || client->attempts[end].responses_sent )
+    else if ( client->state != NC_STATE( SENDING_CONNECTION_RESPONSE ) || client->attempts[end].report.responses_sent )
         return -1;
     for ( int i = 0; i < end; i++ ) {
         struct netcode_address_t address = nc_client_server_at( client, i );
@@ -6776,7 +6770,7 @@ static int nc_client_is_replayed( const struct netcode_client_t * client, const 
         return client->state == NC_STATE( SENDING_CONNECTION_RESPONSE ) &&
                memcmp( client->challenge, body + 8, NC_CHALLENGE_BYTES ) == 0;
     for ( int i = 0; i < client->asked && packet->type == NETCODE_PACKET_DENIED; i++ )
-        if ( client->attempts[i].denied && client->attempts[i].denial == packet->sequence )
+        if ( client->attempts[i].report.denied && client->attempts[i].denial == packet->sequence )
             return 1;
     return 0;
 }
@@ -6809,11 +6803,11 @@ static int nc_client_read( struct netcode_client_t * client, nc_received_t * rec
 
     switch ( packet->type ) {
     case NETCODE_PACKET_DENIED:
-        client->attempts[server].denied = 1; /* handled after sending */
+        client->attempts[server].report.denied = 1; /* handled after sending */
         client->attempts[server].denial = packet->sequence;
         return NETCODE_DROP_NONE;
     case NETCODE_PACKET_CHALLENGE:
-        client->attempts[server].challenged = 1;
+        client->attempts[server].report.challenged = 1;
         nc_client_turn_to( client, server, 1 );
         client->challenge_sequence = nc_load_u64( body );
         memcpy( client->challenge, body + 8, NC_CHALLENGE_BYTES );
@@ -6865,8 +6859,8 @@ static void nc_client_on_socket_error( struct netcode_client_t * client, const s
                                                                 : nc_client_sender( client, &datagram->address );
     if ( client->state <= 0 || client->loopback || server < 0 )
         return;
-    client->attempts[server].errors++;
-    client->attempts[server].last_error = datagram->error;
+    client->attempts[server].report.errors += client->attempts[server].report.errors < INT32_MAX;
+    client->attempts[server].report.last_error = datagram->error;
 }
 
 /* Handles one datagram of a received batch and returns its cost. */
@@ -6914,11 +6908,11 @@ static int nc_client_note_send_errors( struct netcode_client_t * client, int ser
     if ( client->base.counters.send_errors == client->send_errors_noted )
         return 0;
     client->send_errors_noted = client->base.counters.send_errors;
-    attempt->errors++;
+    attempt->report.errors += attempt->report.errors < INT32_MAX;
     attempt->unsendable = 1;
-    attempt->last_error = nc_socket_info( &client->base.socket ).last_send_error;
-    client->base.counters.last_socket_error = attempt->last_error;
-    return nc_socket_lost_network( attempt->last_error );
+    attempt->report.last_error = nc_socket_info( &client->base.socket ).last_send_error;
+    client->base.counters.last_socket_error = attempt->report.last_error;
+    return nc_socket_lost_network( attempt->report.last_error );
 }
 
 static void nc_client_send_request( struct netcode_client_t * client, int server )
@@ -6930,7 +6924,7 @@ static void nc_client_send_request( struct netcode_client_t * client, int server
 
     struct netcode_address_t to = nc_client_server_at( client, server );
     uint64_t session = client->session;
-    client->attempts[server].requests_sent++;
+    client->attempts[server].report.requests_sent++;
     client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as in every known client */
     client->last_send_time = client->base.clock.now;
     nc_outbox_end( &client->base.outbox, out, &to, NETCODE_PACKET_REQUEST,
@@ -6986,7 +6980,7 @@ static void nc_client_send( struct netcode_client_t * client )
     switch ( client->state ) {
     case NC_STATE( SENDING_CONNECTION_REQUEST ): nc_client_send_requests( client ); break;
     case NC_STATE( SENDING_CONNECTION_RESPONSE ):
-        client->attempts[client->server_index].responses_sent++;
+        client->attempts[client->server_index].report.responses_sent++;
         nc_writer_number( &writer, client->challenge_sequence, 8 );
         nc_writer_bytes( &writer, client->challenge, NC_CHALLENGE_BYTES );
         nc_client_seal( client, NETCODE_PACKET_RESPONSE, body, NC_PACKET_LARGE_BODY );
@@ -7067,22 +7061,22 @@ static void nc_client_judge_servers( struct netcode_client_t * client )
     if ( client->state == NC_STATE( CONNECTED ) ) {
         event = client->disconnected ? NC_ON_DISCONNECT : event;
     } else if ( client->state == NC_STATE( SENDING_CONNECTION_RESPONSE ) ) {
-        event = attempts[client->server_index].denied ? NC_ON_DENIED : event;
+        event = attempts[client->server_index].report.denied ? NC_ON_DENIED : event;
         if ( event != NC_ON_NOTHING )
             nc_client_end_attempt( client, client->server_index );
     } else if ( client->state == NC_STATE( SENDING_CONNECTION_REQUEST ) ) {
         int left = 0;
         for ( int i = 0; i < client->asked; i++ ) {
-            if ( attempts[i].denied || ( timeout > 0.0 && now - attempts[i].begin_time >= timeout ) )
+            if ( attempts[i].report.denied || ( timeout > 0.0 && now - attempts[i].begin_time >= timeout ) )
                 nc_client_end_attempt( client, i );
             left += !attempts[i].ended;
         }
         if ( left == 0 && !nc_client_ask_others( client ) ) { /* the last of the token says why */
             client->server_index = client->asked - 1;
             const nc_client_attempt_t * last = &attempts[client->server_index];
-            nc_client_enter( client, last->denied           ? NC_STATE( CONNECTION_DENIED )
-                                     : last->responses_sent ? NC_STATE( CONNECTION_RESPONSE_TIMED_OUT )
-                                                            : NC_STATE( CONNECTION_REQUEST_TIMED_OUT ) );
+            nc_client_enter( client, last->report.denied           ? NC_STATE( CONNECTION_DENIED )
+                                     : last->report.responses_sent ? NC_STATE( CONNECTION_RESPONSE_TIMED_OUT )
+                                                                   : NC_STATE( CONNECTION_REQUEST_TIMED_OUT ) );
         }
         return;
     }
@@ -7568,7 +7562,7 @@ static const char * nc_client_diagnosis( const struct netcode_client_t * client 
     if ( attempt->unsendable )
         return "The system refuses to send to the server: is the network up, and has this client an address of the "
                "server's family?";
-    if ( attempt->last_error )
+    if ( attempt->report.last_error )
         return "The network says that the server can not be reached: is it running, and is its port open?";
     if ( client->state == NC_STATE( SENDING_CONNECTION_REQUEST ) )
         return "Asking the server; no answer yet.";
@@ -7595,15 +7589,10 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
         const nc_client_attempt_t * attempt = &client->attempts[i];
         struct netcode_client_report_server_t * server = &report->servers[i];
 
+        *server = attempt->report;
         server->address = client->token.route.addresses[i];
-        server->requests_sent = attempt->requests_sent;
-        server->responses_sent = attempt->responses_sent;
-        server->challenged = attempt->challenged;
-        server->denied = attempt->denied;
-        server->last_error = attempt->last_error;
-        server->errors = (int) attempt->errors;
-        server->seconds_waited = attempt->ended || i >= client->asked ? (double) attempt->seconds_waited
-                                                                      : client->base.clock.now - attempt->begin_time;
+        if ( !attempt->ended && i < client->asked )
+            server->seconds_waited = client->base.clock.now - attempt->begin_time;
     }
 
     double seconds = nc_client_token_seconds( client );
