@@ -7032,20 +7032,13 @@ static void nc_client_keep_path( struct netcode_client_t * client, int network_i
     nc_client_rebind( client );
 }
 
-/*  Seconds that the token allows for connecting, over all its servers; negative: no limit. Standard: Connect Token
-    Expired */
-static double nc_client_token_seconds( const struct netcode_client_t * client )
+/* Seconds that the token leaves for connecting, over all its servers. Standard: Connect Token Expired */
+static double nc_client_seconds_left( const struct netcode_client_t * client )
 {
     if ( client->token.expire_timestamp == UINT64_MAX )
-        return -1.0;
-    return (double) ( client->token.expire_timestamp - client->token.create_timestamp );
-}
-
-static void nc_client_expire( struct netcode_client_t * client )
-{
-    double seconds = nc_client_token_seconds( client );
-    if ( seconds >= 0.0 && client->base.clock.now - client->connect_time >= seconds )
-        nc_client_step( client, NC_ON_EXPIRY );
+        return 1e300; /* no limit */
+    double seconds = (double) ( client->token.expire_timestamp - client->token.create_timestamp );
+    return client->clocks_started ? seconds - ( client->base.clock.now - client->connect_time ) : seconds;
 }
 
 /*  Has a server denied, disconnected, or been silent for too long? While requesting, each that is asked has a timeout
@@ -7102,7 +7095,8 @@ static void nc_client_update( struct netcode_client_t * client )
     nc_client_send( client );
     nc_client_start_clocks( client );
     nc_client_keep_path( client, nc_client_note_send_errors( client, client->server_index ) );
-    nc_client_expire( client );
+    if ( nc_client_seconds_left( client ) <= 0.0 )
+        nc_client_step( client, NC_ON_EXPIRY );
 
     nc_client_judge_servers( client );
     nc_outbox_flush( &client->base.outbox );
@@ -7595,10 +7589,8 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
             server->seconds_waited = client->base.clock.now - attempt->begin_time;
     }
 
-    double seconds = nc_client_token_seconds( client );
-    if ( client->clocks_started && seconds >= 0.0 )
-        seconds -= client->base.clock.now - client->connect_time;
-    report->token_seconds_left = nc_client_token_seconds( client ) < 0.0 ? 1e300 : seconds > 0.0 ? seconds : 0.0;
+    double seconds = nc_client_seconds_left( client );
+    report->token_seconds_left = seconds > 0.0 ? seconds : 0.0;
 
     const nc_client_refused_t * refused = &client->refused;
     report->refused = refused->count;

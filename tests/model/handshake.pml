@@ -613,7 +613,7 @@ proctype Client( byte c )
         state[c] = CONNECTED }
 #if defined( TIMED )
     :: d_step { ( state[c] == REQUESTING || state[c] == RESPONDING ) && HAS( denied, c ) -> TURN_AWAY( c ) }
-    :: d_step { MAY_GIVE_UP( c ) && expired -> state[c] = ENDED } /* nc_client_expire */
+    :: d_step { MAY_GIVE_UP( c ) && expired -> state[c] = ENDED } /* nc_client_update */
 #endif
 #if !defined( FAIR )
     :: d_step { MAY_GIVE_UP( c ) && SILENT( c ) -> TURN_AWAY( c ) } /* nc_client_judge_servers */
