@@ -6437,12 +6437,6 @@ typedef struct {
     uint8_t ended;                                /* it denied, or was silent for too long */
 } nc_client_attempt_t;
 
-/* Packets of the current server that were dropped since the last accepted one. */
-typedef struct {
-    uint32_t count;
-    int32_t reason; /* of the last one */
-} nc_client_refused_t;
-
 struct netcode_client_t {
     nc_endpoint_t base;
     struct netcode_client_config_t config;
@@ -6479,7 +6473,8 @@ struct netcode_client_t {
     uint8_t challenge[NC_CHALLENGE_BYTES];
     nc_connect_token_t token;
     nc_client_attempt_t attempts[NETCODE_MAX_SERVERS_PER_CONNECT];
-    nc_client_refused_t refused;
+    uint32_t refused;   /* packets of the current server that were dropped since the last accepted one */
+    int32_t refused_as; /* why the last of them was */
     uint8_t remembered[NC_CLIENT_TOKENS_REMEMBERED][NC_TOKEN_TAG_BYTES]; /* tokens that have connected */
     uint64_t remembered_count;
 };
@@ -6627,7 +6622,7 @@ static void nc_client_turn_to( struct netcode_client_t * client, int server_inde
     struct netcode_address_t peer = nc_client_server_at( client, server_index );
     client->server_index = server_index;
     client->server_address = peer;
-    client->refused.count = 0;
+    client->refused = 0;
     if ( !has_answered )
         memset( &peer, 0, sizeof( peer ) );
     if ( client->base.extras.connect_to )
@@ -6753,14 +6748,6 @@ static void nc_client_on_keep_alive( struct netcode_client_t * client, const nc_
                 (unsigned long) client_index, (unsigned long) max_clients );
 }
 
-static int nc_client_on_payload( struct netcode_client_t * client, const nc_packet_t * packet,
-                                 nc_received_t * received )
-{
-    nc_buffer_t what = { client->session, 0, packet->sequence, 0, (uint32_t) packet->body_bytes };
-    client->silence_time = client->base.clock.now;
-    return nc_received_queue( received, &client->inbox, what );
-}
-
 /*  Is this a denial or a challenge that was handled before? All servers of a token have one key, so that what one of
     them sent can be sent again from another's address. */
 static int nc_client_is_replayed( const struct netcode_client_t * client, const nc_packet_t * packet,
@@ -6799,7 +6786,7 @@ static int nc_client_read( struct netcode_client_t * client, nc_received_t * rec
         return reason;
 
     client->base.counters.packets_received[packet->type]++;
-    client->refused.count = 0;
+    client->refused = 0;
 
     switch ( packet->type ) {
     case NETCODE_PACKET_DENIED:
@@ -6814,7 +6801,11 @@ static int nc_client_read( struct netcode_client_t * client, nc_received_t * rec
         nc_client_step( client, NC_ON_CHALLENGE );
         return NETCODE_DROP_NONE;
     case NETCODE_PACKET_KEEP_ALIVE: nc_client_on_keep_alive( client, packet, body ); return NETCODE_DROP_NONE;
-    case NETCODE_PACKET_PAYLOAD: return nc_client_on_payload( client, packet, received );
+    case NETCODE_PACKET_PAYLOAD: {
+        nc_buffer_t what = { client->session, 0, packet->sequence, 0, (uint32_t) packet->body_bytes };
+        client->silence_time = client->base.clock.now;
+        return nc_received_queue( received, &client->inbox, what );
+    }
     default: client->disconnected = 1; return NETCODE_DROP_NONE;
     }
 }
@@ -6841,8 +6832,8 @@ static void nc_client_process( struct netcode_client_t * client, nc_received_t *
         /* The report counts the server's packets that could not be read, but no duplicates or late ones. */
         if ( reason != NETCODE_DROP_NONE && reason != NETCODE_DROP_WRONG_STATE && reason != NETCODE_DROP_REPLAYED &&
              reason != NETCODE_DROP_QUEUE_FULL && reason != NETCODE_DROP_POOL_EMPTY ) {
-            client->refused.count++;
-            client->refused.reason = reason;
+            client->refused++;
+            client->refused_as = reason;
         }
     }
     if ( reason != NETCODE_DROP_NONE )
@@ -7147,7 +7138,7 @@ static int nc_client_begin( struct netcode_client_t * client, const uint8_t * co
 
     client->session++;
     memset( client->attempts, 0, sizeof( client->attempts ) );
-    client->refused.count = 0;
+    client->refused = 0;
     client->server_index = client->asked = 0;
     client->clocks_started = 0;
 
@@ -7592,14 +7583,13 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
     double seconds = nc_client_seconds_left( client );
     report->token_seconds_left = seconds > 0.0 ? seconds : 0.0;
 
-    const nc_client_refused_t * refused = &client->refused;
-    report->refused = refused->count;
-    report->refused_as = refused->count ? refused->reason : (int) NETCODE_DROP_NONE;
+    report->refused = client->refused;
+    report->refused_as = client->refused ? client->refused_as : (int) NETCODE_DROP_NONE;
 
-    if ( refused->count && nc_client_depends_on_server( client ) )
+    if ( client->refused && nc_client_depends_on_server( client ) )
         snprintf( report->text, sizeof( report->text ),
-                  "The server's packets were refused (%lu, the last one as %s): %s.", (unsigned long) refused->count,
-                  netcode_drop_reason_name( refused->reason ), netcode_drop_reason_text( refused->reason ) );
+                  "The server's packets were refused (%lu, the last one as %s): %s.", (unsigned long) client->refused,
+                  netcode_drop_reason_name( client->refused_as ), netcode_drop_reason_text( client->refused_as ) );
     else
         snprintf( report->text, sizeof( report->text ), "%s", nc_client_diagnosis( client ) );
 }

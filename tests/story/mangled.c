@@ -313,9 +313,11 @@ static int threat_same( const struct threat_t * t, struct threat_state_t * state
     const nc_server_memory_t * memory = &t->w->servers[0]->memory;
     memcpy( state->object + threat_counters_at( t ), threat_object( t ) + threat_counters_at( t ),
             sizeof( nc_counters_t ) );
-    if ( t->to_client )
-        memcpy( state->object + offsetof( struct netcode_client_t, refused ),
-                threat_object( t ) + offsetof( struct netcode_client_t, refused ), sizeof( nc_client_refused_t ) );
+    if ( t->to_client ) { /* the report counts it, and returns why */
+        size_t refused = offsetof( struct netcode_client_t, refused );
+        memcpy( state->object + refused, threat_object( t ) + refused,
+                offsetof( struct netcode_client_t, remembered ) - refused );
+    }
     return threat_object_bytes( t ) == state->bytes && memcmp( state->object, threat_object( t ), state->bytes ) == 0 &&
            memcmp( state->memory, memory->block, memory->bytes ) == 0 && t->w->records.count == state->sent;
 }
