@@ -4529,7 +4529,7 @@ typedef struct {
 } nc_socket_call_t;
 
 typedef struct {
-    nc_allocator_t allocator;
+    nc_socket_request_t request; /* without the addresses, which were the caller's */
     nc_socket_handle_t handles[2];
     struct netcode_address_t bound[2];
     uint64_t kernel_drops[2];
@@ -4538,13 +4538,11 @@ typedef struct {
     int turn;                            /* which handle is read first: both are served in turn */
     int is_ready;                        /* a wait ended because of a datagram, and none was received since */
     nc_socket_call_t receiving, sending; /* recvmmsg and sendmmsg */
-    int reports_errors;
     struct netcode_address_t peer; /* a client's: its family's handle is connected to it; or NETCODE_ADDRESS_NONE */
     int receive_buffer_bytes;
     int send_buffer_bytes;
     int last_send_error;
     int taken[2]; /* a pending error that a send has reported; what it was about is still in the error queue */
-    const nc_log_t * log;
 } nc_socket_udp_t;
 
 enum { NC_SOCKET_UDP_BYTES = sizeof( nc_socket_udp_t ) };
@@ -4695,7 +4693,7 @@ static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct
 {
     struct sockaddr_storage about;
     struct msghdr header;
-    for ( int i = 0; i < NC_RECEIVE_BATCH && udp->reports_errors; i++ ) {
+    for ( int i = 0; i < NC_RECEIVE_BATCH && udp->request.reports_errors; i++ ) {
         memset( &header, 0, sizeof( header ) );
         memset( &about, 0, sizeof( about ) );
         header.msg_name = &about;
@@ -4763,7 +4761,7 @@ static int nc_socket_judge_call( const nc_socket_udp_t * udp, nc_socket_call_t *
     call->failures = works ? 0 : call->failures + 1;
     if ( call->failures < NC_SOCKET_REFUSALS || ( call->works && error != ENOSYS && error != EPERM ) )
         return 0;
-    NC_LOG( udp->log, INFO, "the system refuses %s (error %d): datagrams are handled one by one", name, error );
+    NC_LOG( udp->request.log, INFO, "the system refuses %s (error %d): datagrams are handled one by one", name, error );
     call->is_refused = 1;
     return 1;
 }
@@ -5033,7 +5031,7 @@ static void nc_socket_close_handles( nc_socket_udp_t * udp )
 static void nc_socket_udp_close( void * context )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
-    nc_allocator_t allocator = udp->allocator;
+    nc_allocator_t allocator = udp->request.allocator;
     nc_socket_close_handles( udp );
     allocator.release( allocator.context, udp );
 }
@@ -5386,12 +5384,8 @@ static double nc_socket_udp_fill( void * context )
 static int nc_socket_replace_handle( nc_socket_udp_t * udp, int which )
 {
     struct netcode_address_t wanted = udp->bound[which];
-    nc_socket_request_t request;
-    nc_socket_handle_t handle = nc_socket_make_handle( &udp->bound[which] );
-    memset( &request, 0, sizeof( request ) );
-    request.log = udp->log;
-    request.reports_errors = udp->reports_errors;
-    if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, &udp->bound[which], &request ) ) {
+    nc_socket_handle_t handle = nc_socket_make_handle( &wanted );
+    if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, &wanted, &udp->request ) ) {
         nc_socket_close_handle( handle );
         return 0;
     }
@@ -5497,10 +5491,9 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extra
         return NC_SOCKET_NO_MEMORY;
 
     memset( udp, 0, sizeof( *udp ) );
-    udp->allocator = allocator;
+    udp->request = *request;
+    udp->request.addresses[0] = udp->request.addresses[1] = NULL;
     udp->handles[0] = udp->handles[1] = NC_SOCKET_NONE;
-    udp->reports_errors = request->reports_errors;
-    udp->log = request->log;
 
     result = nc_socket_open_handles( udp, request, failed_family );
     while ( result == NC_SOCKET_BIND_FAILED && udp->count == 1 && request->addresses[0]->port == 0 && --tries ) {
