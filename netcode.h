@@ -13849,19 +13849,17 @@ static void nc_messages_take_number( struct netcode_messages_t * messages, int64
 
 /* ---- the object's life ---- */
 
-typedef struct {
-    uint32_t channels, window, carried, max_send, max_receive, out_bytes, in_bytes;
-    size_t channels_at, sent_at, carried_at, known_at, out_at, in_at, bytes;
-} nc_messages_layout_t;
-
 static uint32_t nc_or_default( int value, uint32_t otherwise )
 {
     return value > 0 ? (uint32_t) value : otherwise;
 }
 
-static size_t nc_round_up( size_t bytes )
+/* The next part of the block, from `at` on; NULL if there is no block, and it only measures. */
+static void * nc_messages_part( struct netcode_messages_t * block, size_t * at, size_t bytes )
 {
-    return ( bytes + 15 ) / 16 * 16;
+    void * part = block ? (uint8_t *) block + *at : NULL;
+    *at += ( bytes + 15 ) / 16 * 16;
+    return part;
 }
 
 /* A buffer's bytes: by default there is space for two of the largest messages. */
@@ -13873,49 +13871,58 @@ static uint32_t nc_messages_buffer( int value, uint32_t largest, uint32_t * leas
     return nc_u32_larger( bytes, *least );
 }
 
-/* Lays out the one block. 0 if the config is invalid. */
-NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t * config, nc_messages_layout_t * layout )
+/*  Lays out the one block, and stores what is in it, and how large it is. If `block` is NULL, it only measures. Returns
+    the bytes, or 0 if the config is invalid. */
+NC_COLD static size_t nc_messages_lay_out( const struct netcode_messages_config_t * config,
+                                           struct netcode_messages_t * block )
 {
+    struct netcode_messages_t measured, *messages = block ? block : &measured;
     uint32_t window = nc_or_default( config->window_packets, NC_MESSAGES_LEAST_WINDOW );
-    memset( layout, 0, sizeof( *layout ) );
-    layout->channels = nc_or_default( config->channels, NETCODE_MESSAGES_CHANNELS );
+    uint32_t channels = nc_or_default( config->channels, NETCODE_MESSAGES_CHANNELS );
     uint32_t largest = nc_or_default( config->max_message_bytes, 262144 ), least, least_in;
-    layout->max_send =
+    messages->max_send_bytes =
         nc_u32_larger( nc_or_default( config->max_send_message_bytes, largest ), NETCODE_MESSAGES_WHOLE_BYTES );
-    layout->max_receive =
+    messages->max_receive_bytes =
         nc_u32_larger( nc_or_default( config->max_receive_message_bytes, largest ), NETCODE_MESSAGES_WHOLE_BYTES );
-    if ( layout->channels > NETCODE_MESSAGES_CHANNELS || largest > NETCODE_MESSAGES_MAX_BYTES ||
-         layout->max_send > NETCODE_MESSAGES_MAX_BYTES || layout->max_receive > NETCODE_MESSAGES_MAX_BYTES ||
-         window < NC_MESSAGES_LEAST_WINDOW || window > 4096 || config->max_retries < 0 ||
-         config->max_retries > NC_MESSAGES_RETRIES || config->congestion < 0 ||
-         config->congestion > NETCODE_MESSAGES_CONGESTION_NONE || config->repeats < 0 ||
+    if ( channels > NETCODE_MESSAGES_CHANNELS || largest > NETCODE_MESSAGES_MAX_BYTES ||
+         messages->max_send_bytes > NETCODE_MESSAGES_MAX_BYTES ||
+         messages->max_receive_bytes > NETCODE_MESSAGES_MAX_BYTES || window < NC_MESSAGES_LEAST_WINDOW ||
+         window > 4096 || config->max_retries < 0 || config->max_retries > NC_MESSAGES_RETRIES ||
+         config->congestion < 0 || config->congestion > NETCODE_MESSAGES_CONGESTION_NONE || config->repeats < 0 ||
          config->repeats > NETCODE_MESSAGES_REPEATS_NEVER )
         return 0;
 
-    layout->in_bytes = nc_messages_buffer( config->receive_buffer_bytes, layout->max_receive, &least_in );
-    layout->out_bytes = nc_messages_buffer( config->send_buffer_bytes, layout->max_send, &least );
-    if ( layout->out_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES || layout->in_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES )
+    uint32_t in_bytes = nc_messages_buffer( config->receive_buffer_bytes, messages->max_receive_bytes, &least_in );
+    uint32_t out_bytes = nc_messages_buffer( config->send_buffer_bytes, messages->max_send_bytes, &least );
+    if ( out_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES || in_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES )
         return 0;
 
     /* What is remembered of packets and ids in flight is a part of the send buffer: by default a tenth of it. */
     if ( config->window_packets <= 0 )
-        window = nc_u32_smaller( layout->out_bytes / 512, 1024 );
-    for ( layout->window = NC_MESSAGES_LEAST_WINDOW; layout->window < window; )
-        layout->window *= 2;
-    uint32_t sent_bytes = layout->window * (uint32_t) sizeof( nc_sent_t ), known_bytes = NC_MESSAGES_IDS / 8;
-    layout->carried = nc_u32_larger( NC_MESSAGES_CARRIED_MEAN * layout->window, NC_MESSAGES_CARRIED_LEAST );
-    uint32_t carried_bytes = layout->carried * (uint32_t) sizeof( nc_carried_t );
+        window = nc_u32_smaller( out_bytes / 512, 1024 );
+    for ( messages->window = NC_MESSAGES_LEAST_WINDOW; messages->window < window; )
+        messages->window *= 2;
+    uint32_t sent_bytes = messages->window * (uint32_t) sizeof( nc_sent_t ), known_bytes = NC_MESSAGES_IDS / 8;
+    messages->carried_count = nc_u32_larger( NC_MESSAGES_CARRIED_MEAN * messages->window, NC_MESSAGES_CARRIED_LEAST );
+    uint32_t carried_bytes = messages->carried_count * (uint32_t) sizeof( nc_carried_t );
     uint32_t all_bytes = sent_bytes + carried_bytes + known_bytes;
-    layout->out_bytes = nc_u32_larger( layout->out_bytes, least + all_bytes ) - all_bytes;
+    out_bytes = nc_u32_larger( out_bytes, least + all_bytes ) - all_bytes;
+    messages->channel_count = (int) channels;
+    messages->out.bytes = out_bytes / 8 * 8;
+    messages->in.bytes = in_bytes / 8 * 8;
+    uint32_t unpromised = nc_u32_larger( in_bytes / NC_MESSAGES_UNPROMISED_PART, NC_MESSAGES_UNPROMISED );
+    messages->credit_window = in_bytes - nc_u32_smaller( unpromised, in_bytes / 4 );
 
-    layout->channels_at = nc_round_up( sizeof( struct netcode_messages_t ) );
-    layout->sent_at = layout->channels_at + nc_round_up( layout->channels * sizeof( nc_message_channel_t ) );
-    layout->carried_at = layout->sent_at + nc_round_up( sent_bytes );
-    layout->known_at = layout->carried_at + nc_round_up( carried_bytes );
-    layout->out_at = layout->known_at + nc_round_up( known_bytes );
-    layout->in_at = layout->out_at + nc_round_up( layout->out_bytes );
-    layout->bytes = layout->in_at + nc_round_up( layout->in_bytes );
-    return 1;
+    size_t at = 0;
+    nc_messages_part( block, &at, sizeof( *messages ) );
+    messages->channels =
+        (nc_message_channel_t *) nc_messages_part( block, &at, channels * sizeof( nc_message_channel_t ) );
+    messages->sent = (nc_sent_t *) nc_messages_part( block, &at, sent_bytes );
+    messages->carried = (nc_carried_t *) nc_messages_part( block, &at, carried_bytes );
+    messages->known_ids = (uint64_t *) nc_messages_part( block, &at, known_bytes );
+    messages->out.base = (uint8_t *) nc_messages_part( block, &at, out_bytes );
+    messages->in.base = (uint8_t *) nc_messages_part( block, &at, in_bytes );
+    return at;
 }
 
 /* Starts the state of one connection. The send buffer keeps unread events of the last one. */
@@ -13963,43 +13970,25 @@ NETCODE_API void netcode_default_messages_config( struct netcode_messages_config
 NETCODE_API size_t netcode_messages_memory( const struct netcode_messages_config_t * config )
 {
     struct netcode_messages_config_t defaults;
-    nc_messages_layout_t layout;
     memset( &defaults, 0, sizeof( defaults ) );
-    return nc_messages_lay_out( config ? config : &defaults, &layout ) ? layout.bytes : 0;
+    return nc_messages_lay_out( config ? config : &defaults, NULL );
 }
 
 NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
-                                           const struct netcode_messages_config_t * config,
-                                           const nc_messages_layout_t * layout )
+                                           const struct netcode_messages_config_t * config )
 {
-    uint8_t * block = (uint8_t *) messages;
-    memset( messages, 0, layout->out_at );
+    memset( messages, 0, sizeof( *messages ) );
+    nc_messages_lay_out( config, messages );
+    memset( messages->channels, 0, (size_t) ( messages->out.base - (uint8_t *) messages->channels ) );
     messages->config = *config;
     messages->log.callback = config->log_callback;
     messages->log.now = &messages->now;
     messages->log.context = config->log_context;
-    messages->channels = (nc_message_channel_t *) (void *) ( block + layout->channels_at );
-    messages->sent = (nc_sent_t *) (void *) ( block + layout->sent_at );
-    messages->carried = (nc_carried_t *) (void *) ( block + layout->carried_at );
-    messages->known_ids = (uint64_t *) (void *) ( block + layout->known_at );
-
-    messages->channel_count = (int) layout->channels;
-    messages->window = layout->window;
-    messages->carried_count = layout->carried;
-    messages->max_send_bytes = layout->max_send;
-    messages->max_receive_bytes = layout->max_receive;
     messages->fixed_rate = nc_or_default( config->bytes_per_second, 125000 );
     messages->least_rate = nc_or_default( config->least_bytes_per_second, 16000 );
     messages->ping_seconds = config->ping_seconds > 0.0   ? config->ping_seconds
                              : config->ping_seconds < 0.0 ? 1e300
                                                           : 1.0;
-
-    uint32_t unpromised = nc_u32_larger( layout->in_bytes / NC_MESSAGES_UNPROMISED_PART, NC_MESSAGES_UNPROMISED );
-    messages->credit_window = layout->in_bytes - nc_u32_smaller( unpromised, layout->in_bytes / 4 );
-    messages->out.base = block + layout->out_at;
-    messages->out.bytes = layout->out_bytes / 8 * 8;
-    messages->in.base = block + layout->in_at;
-    messages->in.bytes = layout->in_bytes / 8 * 8;
 
     for ( int i = 0; i < messages->channel_count; i++ ) {
         messages->channels[i].priority = config->priorities[i];
@@ -14013,21 +14002,21 @@ NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct ne
                                                                  double time )
 {
     struct netcode_messages_config_t defaults;
-    nc_messages_layout_t layout;
     memset( &defaults, 0, sizeof( defaults ) );
     if ( !config )
         config = &defaults;
     NC_CHECK( ( config->allocate_function == NULL ) == ( config->free_function == NULL ), NULL );
 
-    if ( !nc_messages_lay_out( config, &layout ) )
+    size_t bytes = nc_messages_lay_out( config, NULL );
+    if ( !bytes )
         return NULL;
-    void * block = config->allocate_function ? config->allocate_function( config->allocator_context, layout.bytes )
-                                             : malloc( layout.bytes );
+    void * block =
+        config->allocate_function ? config->allocate_function( config->allocator_context, bytes ) : malloc( bytes );
     if ( !block )
         return NULL;
 
     struct netcode_messages_t * messages = (struct netcode_messages_t *) block;
-    nc_messages_configure( messages, config, &layout );
+    nc_messages_configure( messages, config );
     nc_messages_begin( messages, nc_messages_is_time( time ) ? time : 0.0 );
     return messages;
 }
