@@ -12870,11 +12870,6 @@ static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages 
 
 static const uint32_t nc_large_queues[NC_QUEUES] = { 0, 0, 0, UINT32_MAX, UINT32_MAX, 0 };
 
-static uint32_t nc_messages_priority( const struct netcode_messages_t * messages, uint32_t handle )
-{
-    return messages->channels[nc_message_at( messages, handle )->channel].priority;
-}
-
 /* What holds credit, other than small messages and streams, has the best priority of those that wait for some. */
 static uint32_t nc_message_priority( const struct netcode_messages_t * messages, const nc_message_t * message )
 {
@@ -12946,10 +12941,10 @@ static int nc_message_has_credit( struct netcode_messages_t * messages, const nc
         kept = 0;
     if ( (int32_t) ( messages->credit_limit - messages->credit_spent - cost - kept ) >= 0 )
         return 1;
-    uint32_t priority = nc_messages_priority( messages, handle );
+    uint32_t priority = nc_message_priority( messages, message ), claimant = messages->claimant;
     messages->inherited = nc_u32_smaller( priority, messages->inherited );
     if ( message->fragments &&
-         ( !messages->claimant || priority < nc_messages_priority( messages, messages->claimant ) ) )
+         ( !claimant || priority < nc_message_priority( messages, nc_message_at( messages, claimant ) ) ) )
         messages->claimant = handle;
     return 0;
 }
