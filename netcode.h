@@ -10753,7 +10753,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 /* ================================================================================================================
     ROOM 16: MESSAGES
     How do reliable messages arrive, in their order, over packets that can be lost, repeated and reordered?
-    Uses: the public API; platform, crypto, containers, queues, server. Optional: NETCODE_MESSAGES.
+    Uses: the public API; platform, crypto, containers, queues, client, server. Optional: NETCODE_MESSAGES.
     Invariant: every byte of a packet is checked before any of it has an effect; and nc_messages_check.
 
     THE WIRE. Numbers are little-endian. A varint has 7 bits a byte, the lowest first, with bit 7 set if another byte
