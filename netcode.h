@@ -4689,29 +4689,28 @@ static int nc_socket_receive_batch( nc_socket_udp_t * udp, int which, struct net
 
 /*  The error queue has the address that an ICMP error is about. Its entries use the buffer of real datagrams, so it is
     emptied. */
-static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagram )
+static int nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagram )
 {
     struct sockaddr_storage about;
     struct msghdr header;
-    for ( int i = 0; i < NC_RECEIVE_BATCH && udp->request.reports_errors; i++ ) {
-        memset( &header, 0, sizeof( header ) );
-        memset( &about, 0, sizeof( about ) );
-        header.msg_name = &about;
-        header.msg_namelen = sizeof( about );
-
-        if ( recvmsg( udp->handles[which], &header, MSG_ERRQUEUE | MSG_DONTWAIT ) < 0 )
-            return;
-        nc_socket_from_system( &datagram->address, &about );
-    }
+    memset( &header, 0, sizeof( header ) );
+    memset( &about, 0, sizeof( about ) );
+    header.msg_name = &about;
+    header.msg_namelen = sizeof( about );
+    if ( !udp->request.reports_errors || recvmsg( udp->handles[which], &header, MSG_ERRQUEUE | MSG_DONTWAIT ) < 0 )
+        return 0;
+    nc_socket_from_system( &datagram->address, &about );
+    return 1;
 }
 
 #else
 
-static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagram )
+static int nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagram )
 {
     (void) udp;
     (void) which;
     (void) datagram;
+    return 0;
 }
 
 #endif
@@ -4802,33 +4801,25 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
             continue;
         }
 
-        switch ( received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error ) ) {
-        case NC_SOCKET_TRY_LATER: /* select would not wait while the error queue has anything */
-            error = udp->taken[which];
-            udp->taken[which] = 0;
-            datagrams[filled].address.type = NETCODE_ADDRESS_NONE;
-            if ( error )
-                nc_socket_read_error_queue( udp, which, &datagrams[filled] );
-            if ( datagrams[filled].address.type == NETCODE_ADDRESS_NONE )
-                return filled;
-            datagrams[filled].bytes = 0;
-            datagrams[filled].status = NETCODE_DATAGRAM_ERROR;
-            datagrams[filled].error = error;
-            return filled + 1;
-        case NC_SOCKET_TRY_AGAIN: break;
-        case NC_SOCKET_TRUNCATED:
+        int verdict = received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error );
+        if ( verdict == NC_SOCKET_TRY_AGAIN )
+            continue;
+        if ( verdict == NC_SOCKET_TRUNCATED ) {
             datagrams[filled].bytes = datagrams[filled].capacity + 1;
             datagrams[filled++].status = NETCODE_DATAGRAM_TRUNCATED;
-            break;
-        default:
-            memset( &datagrams[filled].address, 0, sizeof( datagrams[filled].address ) );
-            datagrams[filled].bytes = 0;
-            datagrams[filled].status = NETCODE_DATAGRAM_ERROR;
-            datagrams[filled].error = error;
-            nc_socket_read_error_queue( udp, which, &datagrams[filled] );
-            if ( datagrams[filled++].address.type != NETCODE_ADDRESS_NONE ) /* of an earlier send: this did not fail */
-                failures = udp->receiving.failures = 0;
+            continue;
         }
+        if ( verdict == NC_SOCKET_TRY_LATER ) /* select would not wait while the error queue has anything */
+            error = udp->taken[which];
+        memset( &datagrams[filled].address, 0, sizeof( datagrams[filled].address ) );
+        udp->taken[which] = error && nc_socket_read_error_queue( udp, which, &datagrams[filled] ) ? error : 0;
+        if ( verdict == NC_SOCKET_TRY_LATER && !udp->taken[which] )
+            return filled;
+        datagrams[filled].bytes = 0;
+        datagrams[filled].status = NETCODE_DATAGRAM_ERROR;
+        datagrams[filled].error = error;
+        if ( datagrams[filled++].address.type != NETCODE_ADDRESS_NONE ) /* of an earlier send: this did not fail */
+            failures = udp->receiving.failures = 0;
     }
     return filled;
 }
@@ -4926,6 +4917,8 @@ static int nc_socket_send_messages( nc_socket_udp_t * udp, int which, nc_socket_
         *error = done < 0 ? nc_socket_error() : 0;
         udp->taken[which] = nc_socket_may_be_pending( *error ) ? *error : udp->taken[which];
     }
+    if ( done > 0 && done < batch->count - at )
+        udp->taken[which] = ECONNREFUSED; /* perhaps: the error that ended the call is lost */
     return done;
 }
 
@@ -6909,6 +6902,7 @@ static void nc_client_send_request( struct netcode_client_t * client, int server
     struct netcode_address_t to = nc_client_server_at( client, server );
     uint64_t session = client->session;
     client->attempts[server].report.requests_sent++;
+    client->attempts[server].unsendable = 0;
     client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as in every known client */
     client->last_send_time = client->base.clock.now;
     nc_outbox_end( &client->base.outbox, out, &to, NETCODE_PACKET_REQUEST,
@@ -6933,8 +6927,9 @@ static double nc_client_next_time( const struct netcode_client_t * client )
 /* Sends a request to the next two of the servers that are asked, in turn, so that many servers do not make a flood. */
 static void nc_client_send_requests( struct netcode_client_t * client )
 {
+    int tries = client->asked;
     for ( ;; ) {
-        for ( int i = 0, sent = 0; i < client->asked && sent < 2; i++ ) {
+        for ( int sent = 0; tries > 0 && client->asked > 0 && sent < 2; tries-- ) {
             int server = client->turn % client->asked;
             client->turn = server + 1;
             if ( client->attempts[server].ended )
@@ -6946,6 +6941,7 @@ static void nc_client_send_requests( struct netcode_client_t * client )
         if ( client->base.clock.now < nc_client_next_time( client ) )
             return;
         nc_client_ask_next( client );
+        tries = 1;
     }
 }
 
@@ -7131,6 +7127,7 @@ static int nc_client_begin( struct netcode_client_t * client, const uint8_t * co
 
     client->session++;
     memset( client->attempts, 0, sizeof( client->attempts ) );
+    client->send_errors_noted = client->base.counters.send_errors;
     client->refused = 0;
     client->server_index = client->asked = 0;
     client->clocks_started = 0;

@@ -136,6 +136,64 @@ TEST( a_system_that_refuses_to_send_for_a_while )
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 0.3 ) );
 }
 
+/* Each gets one request in an update, however many there are. */
+TEST( servers_that_can_not_be_sent_to_are_asked_once_an_update )
+{
+    struct world_t * w = failover_open( 32, 1 );
+    struct netcode_client_report_t report;
+    w->clients[0]->base.socket.send = failover_refuse_all;
+    world_connect( w, 0, 1 );
+    for ( int updates = 1; updates <= 3; updates++ ) {
+        world_run( w, 0.1 );
+        netcode_client_report( w->clients[0], &report );
+        for ( int i = 0; i < 32; i++ )
+            CHECK_LE( report.servers[i].requests_sent, updates + 1 );
+    }
+}
+
+static int failover_refusals; /* so many sends are refused */
+
+static int failover_refuse_some( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    return failover_refusals > 0 && failover_refusals-- ? 0 : world_send( context, datagrams, count );
+}
+
+/* In turn, the next server is asked where the system can not send to the one before: not for a refusal that has passed. */
+TEST( a_passing_refusal_is_not_the_servers )
+{
+    for ( int of_the_last_connection = 0; of_the_last_connection < 2; of_the_last_connection++ ) {
+        struct world_t * w = failover_open( 2, 1 );
+        struct netcode_client_report_t report;
+        w->clients[0]->base.socket.send = failover_refuse_some;
+        w->clients[0]->config.next_server_seconds = 0.0;
+        if ( of_the_last_connection ) {
+            uint8_t data[8] = { 0 };
+            REQUIRE( failover_connects( w, 0 ) );
+            failover_refusals = 1;
+            netcode_client_send_packet( w->clients[0], data, 8 );
+            CHECK_EQ( failover_refusals, 0 );
+        }
+        for ( int i = 0; i < 2; i++ )
+            failover.silent_until[i] = 1e9;
+        world_connect( w, 0, 2 );
+        failover.start = w->time;
+        failover.first_asked[1] = -1.0;
+        world_run( w, WORLD_TIMEOUT / 2 );
+        netcode_client_report( w->clients[0], &report );
+        CHECK_EQ( report.servers[0].errors, 0 );
+        CHECK( failover.first_asked[1] < 0.0 );
+        if ( !of_the_last_connection ) {
+            w->clients[0]->config.next_server_seconds = 1e9; /* it is waited for in any case */
+            failover_refusals = 1;
+            world_run( w, 0.5 );
+            netcode_client_report( w->clients[0], &report );
+            CHECK_EQ( report.servers[0].errors, 1 );
+            CHECK_STR( report.text, "Asking the server; no answer yet." );
+        }
+        world_close( w );
+    }
+}
+
 /* ---- two that answer ---- */
 
 /* Challenges of both servers come in one batch, in either order: the first of the token wins. Later ones have no effect. */

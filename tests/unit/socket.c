@@ -3,6 +3,7 @@
 
 #if !defined( _WIN32 )
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #endif
 
@@ -555,6 +556,72 @@ TEST( socket_icmp_errors )
         }
         a.close( a.context );
     }
+}
+
+/* A socket that reports errors, and addresses at which no socket is any more. */
+static void socket_open_beside( struct netcode_socket_t * socket, struct netcode_address_t * gone, int count )
+{
+    struct netcode_address_t at = socket_address( "127.0.0.1" );
+    nc_socket_request_t request = socket_request( &at, NULL );
+    struct netcode_socket_t others[4];
+    int family;
+    request.reports_errors = 1;
+    REQUIRE_EQ( nc_socket_open_udp( socket, &udp_extras, &request, &family ), NC_SOCKET_OK );
+    for ( int i = 0; i < count; i++ ) {
+        REQUIRE( socket_open( &others[i], "127.0.0.1", NULL ) );
+        gone[i] = socket_where( &others[i], 0 );
+    }
+    for ( int i = 0; i < count; i++ )
+        others[i].close( others[i].context );
+}
+
+/* Reads all that a socket has: how often each address met an error. Nothing is left for a wait to end by. */
+static void socket_count_errors( struct netcode_socket_t * socket, const struct netcode_address_t * gone, int count,
+                                 int * errors )
+{
+    memset( errors, 0, (size_t) count * sizeof( *errors ) );
+    while ( socket_receive( socket, 1 ) == 1 )
+        for ( int i = 0; i < count; i++ )
+            errors[i] += socket_places[0].status == NETCODE_DATAGRAM_ERROR && socket_places[0].error == ECONNREFUSED &&
+                         nc_address_same( &socket_places[0].address, &gone[i] );
+    struct pollfd left = { ( (nc_socket_udp_t *) socket->context )->handles[0], POLLIN, 0 };
+    CHECK_EQ( poll( &left, 1, 0 ), 0 );
+}
+
+TEST( socket_icmp_errors_are_each_servers_own )
+{
+    struct netcode_address_t gone[4];
+    struct netcode_socket_t a;
+    int errors[4];
+    socket_open_beside( &a, gone, 4 );
+    for ( int i = 0; i < 4; i++ ) /* a send takes the error of the one before */
+        CHECK_EQ( socket_send( &a, &gone[i], "x", 1 ), 1 );
+    socket_count_errors( &a, gone, 4, errors );
+    for ( int i = 0; i < 4; i++ )
+        CHECK_EQ( errors[i], 1 );
+    a.close( a.context );
+}
+
+/* The second packet of one sendmmsg meets the first one's error: the call ends, and the system does not say by what. */
+TEST( socket_icmp_errors_within_a_batch_are_read )
+{
+    struct netcode_address_t gone;
+    struct netcode_socket_t a;
+    struct netcode_datagram_t batch[4];
+    int errors;
+    socket_open_beside( &a, &gone, 1 );
+    for ( int count = 2; count <= 4; count++ ) {
+        memset( batch, 0, sizeof( batch ) );
+        for ( int i = 0; i < count; i++ ) {
+            batch[i].address = gone;
+            batch[i].data = socket_bytes[0];
+            batch[i].bytes = 10;
+        }
+        CHECK_EQ( a.send( a.context, batch, count ), count );
+        socket_count_errors( &a, &gone, 1, &errors );
+        CHECK_EQ( errors, count );
+    }
+    a.close( a.context );
 }
 
 /* The kernel's own drops are counted where it reports them, by the handle of the first family or of the second. */
