@@ -6175,16 +6175,20 @@ static void nc_endpoint_log_failure( nc_endpoint_t * base, int failures )
 
 /* ---- calls ---- */
 
-/*  NC_CHECK for calls of an object: the object's log reports what it refuses, and the object may be gone then. */
-#define NC_REQUIRE( object, condition, result )                                 \
-    do {                                                                        \
-        NC_CHECK( ( object ) != NULL, result );                                 \
-        netcode_assert( condition );                                            \
-        if ( !( condition ) ) {                                                 \
-            nc_log_refuse( &( object )->base.log, __func__, "%s", #condition ); \
-            return result;                                                      \
-        }                                                                       \
+/*  NC_CHECK for calls of an object: the object's log reports what it refuses, and the object may be gone then. `text`
+    is the condition. */
+#define NC_REQUIRE_OF( object, its_log, condition, text, result ) \
+    do {                                                          \
+        NC_CHECK( ( object ) != NULL, result );                   \
+        netcode_assert( condition );                              \
+        if ( !( condition ) ) {                                   \
+            nc_log_refuse( its_log, __func__, "%s", text );       \
+            return result;                                        \
+        }                                                         \
     } while ( 0 )
+
+#define NC_REQUIRE( object, condition, result ) \
+    NC_REQUIRE_OF( object, &( object )->base.log, condition, #condition, result )
 
 /* May a payload have so many bytes? */
 static inline int nc_endpoint_allows( nc_endpoint_t * base, const char * function, int bytes )
@@ -10750,7 +10754,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 /* ================================================================================================================
     ROOM 16: MESSAGES
     How do reliable messages arrive, in their order, over packets that can be lost, repeated and reordered?
-    Uses: the public API; platform, crypto, containers, queues, client, server. Optional: NETCODE_MESSAGES.
+    Uses: the public API; platform, crypto, containers, queues, endpoint, client, server. Optional: NETCODE_MESSAGES.
     Invariant: every byte of a packet is checked before any of it has an effect; and nc_messages_check.
 
     THE WIRE. Numbers are little-endian. A varint has 7 bits a byte, the lowest first, with bit 7 set if another byte
@@ -11509,15 +11513,10 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
 }
 
 /* NC_REQUIRE for messages, and the check. */
-#define NC_MESSAGES_BEGIN( condition, result )                           \
-    do {                                                                 \
-        NC_CHECK( messages != NULL, result );                            \
-        netcode_assert( condition );                                     \
-        if ( !( condition ) ) {                                          \
-            nc_log_refuse( &messages->log, __func__, "%s", #condition ); \
-            return result;                                               \
-        }                                                                \
-        nc_messages_check( messages );                                   \
+#define NC_MESSAGES_BEGIN( condition, result )                                    \
+    do {                                                                          \
+        NC_REQUIRE_OF( messages, &messages->log, condition, #condition, result ); \
+        nc_messages_check( messages );                                            \
     } while ( 0 )
 
 static uint8_t * nc_message_data( nc_message_t * message )
@@ -14723,6 +14722,7 @@ NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * me
 #undef NC_PREFETCH
 #undef NC_REPLAY_LONGEST_JUMP
 #undef NC_REQUIRE
+#undef NC_REQUIRE_OF
 #undef NC_MESSAGES_BEGIN
 #undef NC_DROP_NAME
 #undef NC_DROP_TEXT
