@@ -6459,8 +6459,7 @@ struct netcode_client_t {
     nc_replay_t replay;
     nc_probe_t probe;
     int unanswered; /* probes since the last that came back; far below 0 until one does, as some servers answer none */
-    uint64_t challenge_sequence;
-    uint8_t challenge[NC_CHALLENGE_BYTES];
+    uint8_t challenge[NC_PACKET_LARGE_BODY]; /* its sequence and the sealed token: responses return both */
     nc_connect_token_t token;
     nc_client_attempt_t attempts[NETCODE_MAX_SERVERS_PER_CONNECT];
     uint32_t refused;   /* packets of the current server that were dropped since the last accepted one */
@@ -6745,7 +6744,7 @@ static int nc_client_is_replayed( const struct netcode_client_t * client, const 
 {
     if ( packet->type == NETCODE_PACKET_CHALLENGE )
         return client->state == NC_STATE( SENDING_CONNECTION_RESPONSE ) &&
-               memcmp( client->challenge, body + 8, NC_CHALLENGE_BYTES ) == 0;
+               memcmp( client->challenge + 8, body + 8, NC_CHALLENGE_BYTES ) == 0;
     for ( int i = 0; i < client->asked && packet->type == NETCODE_PACKET_DENIED; i++ )
         if ( client->attempts[i].report.denied && client->attempts[i].denial == packet->sequence )
             return 1;
@@ -6786,8 +6785,7 @@ static int nc_client_read( struct netcode_client_t * client, nc_received_t * rec
     case NETCODE_PACKET_CHALLENGE:
         client->attempts[server].report.challenged = 1;
         nc_client_turn_to( client, server, 1 );
-        client->challenge_sequence = nc_load_u64( body );
-        memcpy( client->challenge, body + 8, NC_CHALLENGE_BYTES );
+        memcpy( client->challenge, body, sizeof( client->challenge ) );
         nc_client_step( client, NC_ON_CHALLENGE );
         return NETCODE_DROP_NONE;
     case NETCODE_PACKET_KEEP_ALIVE: nc_client_on_keep_alive( client, packet, body ); return NETCODE_DROP_NONE;
@@ -6951,8 +6949,7 @@ static void nc_client_send_requests( struct netcode_client_t * client )
 
 static void nc_client_send( struct netcode_client_t * client )
 {
-    uint8_t body[NC_PACKET_LARGE_BODY];
-    nc_writer_t writer = nc_writer_make( body, sizeof( body ) );
+    uint8_t body[sizeof( client->keep_alive )];
     if ( client->base.clock.now >= nc_client_next_time( client ) )
         nc_client_ask_next( client ); /* which makes a request due */
     int is_due = client->base.clock.now - client->last_send_time >= NC_SEND_INTERVAL;
@@ -6965,17 +6962,15 @@ static void nc_client_send( struct netcode_client_t * client )
     case NC_STATE( SENDING_CONNECTION_REQUEST ): nc_client_send_requests( client ); break;
     case NC_STATE( SENDING_CONNECTION_RESPONSE ):
         client->attempts[client->server_index].report.responses_sent++;
-        nc_writer_number( &writer, client->challenge_sequence, 8 );
-        nc_writer_bytes( &writer, client->challenge, NC_CHALLENGE_BYTES );
-        nc_client_seal( client, NETCODE_PACKET_RESPONSE, body, NC_PACKET_LARGE_BODY );
+        nc_client_seal( client, NETCODE_PACKET_RESPONSE, client->challenge, sizeof( client->challenge ) );
         break;
     default:
-        memcpy( body, client->keep_alive, sizeof( client->keep_alive ) );
+        memcpy( body, client->keep_alive, sizeof( body ) );
         if ( probes ) {
             nc_store_u64( body, nc_probe_begin( &client->probe, &client->base ) );
             client->unanswered++;
         }
-        nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, sizeof( client->keep_alive ) );
+        nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, sizeof( body ) );
     }
 }
 
