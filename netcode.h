@@ -10964,16 +10964,10 @@ static uint32_t nc_heap_size( const nc_heap_t * heap, uint32_t handle )
     return ( (nc_block_t *) nc_heap_at( heap, handle ) - 1 )->bytes;
 }
 
-/* The size of a block for so many bytes of data. */
-static uint32_t nc_heap_round( uint32_t bytes )
-{
-    return ( bytes + (uint32_t) sizeof( nc_block_t ) + 7 ) / 8 * 8;
-}
-
-/* The same, and its entry in the table. */
+/* The size of a block for so many bytes of data, and of its entry in the table. */
 static uint32_t nc_heap_cost( uint32_t bytes )
 {
-    return nc_heap_round( bytes ) + (uint32_t) sizeof( uint32_t );
+    return ( bytes + (uint32_t) sizeof( nc_block_t ) + 7 ) / 8 * 8 + (uint32_t) sizeof( uint32_t );
 }
 
 /* Moves all blocks together, towards the start. The fixed one stays where it is, behind a free block. */
@@ -11019,8 +11013,8 @@ static int nc_heap_is_full( const nc_heap_t * heap, uint32_t cost )
 
 static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
 {
-    uint32_t handle = heap->free_handle;
-    if ( !nc_heap_fits( heap, nc_heap_cost( bytes ) ) )
+    uint32_t handle = heap->free_handle, cost = nc_heap_cost( bytes );
+    if ( !nc_heap_fits( heap, cost ) )
         return 0;
 
     if ( handle )
@@ -11029,7 +11023,7 @@ static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
         handle = ++heap->handles;
     nc_block_t * block = nc_heap_block( heap, heap->end );
     *nc_heap_entry( heap, handle ) = heap->end + (uint32_t) sizeof( *block );
-    block->bytes = nc_heap_round( bytes );
+    block->bytes = cost - (uint32_t) sizeof( uint32_t );
     block->handle = handle;
     heap->used += block->bytes;
     heap->end += block->bytes;
@@ -11525,11 +11519,6 @@ static uint32_t nc_message_kept( const nc_message_t * message )
     return message->kind == NETCODE_MESSAGE_STREAM ? 0 : message->bytes;
 }
 
-static uint32_t nc_fragments_in_flight( uint32_t fragments )
-{
-    return nc_u32_smaller( fragments, NC_MESSAGES_FRAGMENTS );
-}
-
 static uint8_t * nc_message_state( nc_message_t * message, uint32_t index )
 {
     uint32_t data =
@@ -11586,7 +11575,7 @@ static uint32_t nc_fragments_of( int kind, uint32_t bytes )
 /* What a reliable message costs of the credit. */
 static uint32_t nc_messages_cost( int kind, uint32_t bytes )
 {
-    uint32_t bits = nc_fragments_in_flight( nc_fragments_of( kind, bytes ) );
+    uint32_t bits = nc_u32_smaller( nc_fragments_of( kind, bytes ), NC_MESSAGES_FRAGMENTS );
     return NC_MESSAGES_COST + ( kind == NETCODE_MESSAGE_STREAM ? (uint32_t) NC_MESSAGES_STREAM_COST : bytes ) +
            ( bits + 7 ) / 8;
 }
@@ -13565,7 +13554,7 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
     arrived->kind = (uint8_t) frame->kind;
 
     if ( fragments )
-        memset( nc_arrived_bits( arrived, 0 ), 0, ( nc_fragments_in_flight( fragments ) + 7 ) / 8 );
+        memset( nc_arrived_bits( arrived, 0 ), 0, ( nc_u32_smaller( fragments, NC_MESSAGES_FRAGMENTS ) + 7 ) / 8 );
     else if ( frame->bytes )
         memcpy( nc_arrived_data( arrived ), frame->data, frame->bytes );
     return handle;
@@ -14083,7 +14072,8 @@ static int nc_messages_enqueue( struct netcode_messages_t * messages, const stru
 
     nc_message_channel_t * channel = &messages->channels[message->channel];
     uint32_t kept = (uint32_t) message->bytes;
-    uint32_t fragments = nc_fragments_of( message->kind, bytes ), states = nc_fragments_in_flight( fragments );
+    uint32_t fragments = nc_fragments_of( message->kind, bytes ),
+             states = nc_u32_smaller( fragments, NC_MESSAGES_FRAGMENTS );
     int kind = message->kind, is_upgraded = fragments && !nc_kind_is_reliable( kind );
     if ( is_upgraded )
         kind = kind == NETCODE_MESSAGE_UNRELIABLE ? NETCODE_MESSAGE_RELIABLE : NETCODE_MESSAGE_RELIABLE_SEQUENCED;

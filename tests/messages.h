@@ -362,9 +362,9 @@ static void check_sending( const struct netcode_messages_t * m )
             CHECK( message->serial ? block->remembered == 1 : message->event );
         uint32_t kept =
             message->kind == NETCODE_MESSAGE_STREAM ? (uint32_t) sizeof( netcode_messages_stream_t ) : message->bytes;
-        CHECK_EQ( nc_heap_size( &m->out, block->handle ),
-                  nc_heap_round( (uint32_t) sizeof( nc_message_t ) + kept +
-                                 nc_fragments_in_flight( message->fragments ) ) );
+        CHECK_EQ( nc_heap_size( &m->out, block->handle ) + sizeof( uint32_t ),
+                  nc_heap_cost( (uint32_t) sizeof( nc_message_t ) + kept +
+                                nc_u32_smaller( message->fragments, NC_MESSAGES_FRAGMENTS ) ) );
         check_fragments( m, block->handle );
     }
     CHECK_GE( (int32_t) ( m->credit_limit - m->credit_spent ), 0 );
@@ -386,7 +386,8 @@ static void check_arrived( const struct netcode_messages_t * m, uint32_t handle,
     CHECK_EQ( block->listed++, 0 );
     CHECK_LT( arrived->channel, m->channel_count );
     CHECK_EQ( arrived->id >= 0, nc_kind_is_reliable( arrived->kind ) );
-    CHECK_EQ( nc_heap_size( &m->in, handle ), nc_heap_round( nc_arrived_bytes( arrived->kind, arrived->bytes ) ) );
+    CHECK_EQ( nc_heap_size( &m->in, handle ) + sizeof( uint32_t ),
+              nc_heap_cost( nc_arrived_bytes( arrived->kind, arrived->bytes ) ) );
     if ( arrived->id >= 0 )
         *cost += messages_cost( arrived->kind, arrived->bytes );
 }
@@ -406,7 +407,7 @@ static void check_tree( const struct netcode_messages_t * m, uint32_t handle, ui
     if ( is_partial ) {
         CHECK_EQ( arrived->node.key, (uint16_t) arrived->id );
         CHECK( arrived->first_fragment < fragments && !nc_arrived_has( arrived, arrived->first_fragment ) );
-        for ( uint32_t i = fragments; i < nc_fragments_in_flight( fragments + 7 ) / 8 * 8; i++ )
+        for ( uint32_t i = fragments; i < nc_u32_smaller( fragments + 7, NC_MESSAGES_FRAGMENTS ) / 8 * 8; i++ )
             CHECK_EQ( *nc_arrived_bits( arrived, i ) >> i % 8 & 1, 0 );
     } else
         CHECK( ahead != 0 && ahead < NC_MESSAGES_IDS && arrived->node.key == arrived->order &&

@@ -396,7 +396,7 @@ void prove_messages_state_ring( void )
     uint32_t data = kind == NETCODE_MESSAGE_STREAM ? sizeof( netcode_messages_stream_t ) : bytes;
     GIVEN( kind == NETCODE_MESSAGE_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
     GIVEN( index < fragments && other < index && index - other < NC_MESSAGES_FRAGMENTS );
-    size_t size = sizeof( nc_message_t ) + data + nc_fragments_in_flight( fragments );
+    size_t size = sizeof( nc_message_t ) + data + nc_u32_smaller( fragments, NC_MESSAGES_FRAGMENTS );
     uint8_t * block = any_bytes( size );
     nc_message_t * message = (nc_message_t *) (void *) block;
     message->kind = (uint8_t) kind;
