@@ -3149,12 +3149,18 @@ static uint32_t nc_replay_ones( uint64_t word )
     return (uint32_t) ( word * 0x0101010101010101u >> 56 );
 }
 
-static void nc_replay_count_lost( nc_replay_t * replay, uint32_t lost )
+/* Of those missing, as many as were dropped unopened have arrived. Returns how many are lost. */
+static uint64_t nc_replay_count_missing( nc_replay_t * replay, uint64_t missing )
 {
-    uint32_t arrived = lost < replay->unopened ? lost : replay->unopened;
-    replay->unopened = (uint16_t) ( replay->unopened - arrived );
-    replay->lost += lost - arrived;
-    replay->recent = replay->recent << 8 | ( lost - arrived );
+    uint64_t lost = missing < replay->unopened ? 0 : missing - replay->unopened;
+    replay->unopened = (uint16_t) ( replay->unopened - ( missing - lost ) );
+    replay->lost += lost;
+    return lost;
+}
+
+static void nc_replay_count_lost( nc_replay_t * replay, uint32_t missing )
+{
+    replay->recent = replay->recent << 8 | (uint32_t) nc_replay_count_missing( replay, missing );
     replay->words = (uint8_t) ( replay->words + ( replay->words < NC_REPLAY_RECENT_WORDS ) );
 }
 
@@ -3170,7 +3176,7 @@ static void nc_replay_settle( nc_replay_t * replay, uint64_t last )
             nc_replay_count_lost( replay, 64 - nc_replay_ones( bits ) );
         else if ( bits ) { /* from its lowest bit on */
             replay->counts = 1;
-            replay->lost = nc_replay_ones( ~( bits | ( ( bits & ( ~bits + 1 ) ) - 1 ) ) );
+            (void) nc_replay_count_missing( replay, nc_replay_ones( ~( bits | ( ( bits & ( ~bits + 1 ) ) - 1 ) ) ) );
         }
     }
 
@@ -3178,7 +3184,7 @@ static void nc_replay_settle( nc_replay_t * replay, uint64_t last )
     for ( uint64_t i = 0; i < skipped && i < NC_REPLAY_RECENT_WORDS; i++ )
         nc_replay_count_lost( replay, 64 );
     if ( skipped > NC_REPLAY_RECENT_WORDS )
-        replay->lost += 64 * ( skipped - NC_REPLAY_RECENT_WORDS );
+        (void) nc_replay_count_missing( replay, 64 * ( skipped - NC_REPLAY_RECENT_WORDS ) );
 }
 
 /* Of the last 256 packets that left the window: 0 to 1. */

@@ -272,6 +272,35 @@ TEST( paths_what_is_not_opened_is_not_lost )
     CHECK_NEAR( path_slot( w, 0 ).loss_share, 0.0, 0.0 );
 }
 
+/* Nor is it where the first packets of all, or more than a window at once, are not opened. */
+TEST( paths_what_is_not_opened_at_once_is_not_lost )
+{
+    static const struct {
+        int quota, at_once, read;
+        int reason;
+    } rows[] = { { 4, 4, 0, NETCODE_DROP_QUEUE_FULL },
+                 { 4, 900, 0, NETCODE_DROP_QUEUE_FULL },
+                 { 0, 900, 1, NETCODE_DROP_OVER_SHARE } };
+    for ( int row = 0; row < 3; row++ ) {
+        struct world_t * w = world_new( CLEAN );
+        w->server_config.packet_quota = rows[row].quota;
+        world_add_server( w, 4 );
+        world_add_client( w );
+        REQUIRE( world_join( w, 0, 5 ) );
+        for ( int i = 0; i < 300 * rows[row].at_once && i < 20000; i++ ) {
+            client_send( w, 0, 20, i );
+            if ( i % rows[row].at_once == rows[row].at_once - 1 )
+                world_step( w );
+            if ( rows[row].read )
+                server_drain( w, 0, 0 );
+        }
+        CHECK_GE( server_drops( w, 0, rows[row].reason ), 500 );
+        CHECK_EQ( path_slot( w, 0 ).packets_lost, 0 );
+        CHECK_NEAR( path_slot( w, 0 ).loss_share, 0.0, 0.0 );
+        world_close( w );
+    }
+}
+
 /* Exactly those that were lost, of all that have left the window. */
 TEST( paths_losses_are_counted )
 {
