@@ -3022,6 +3022,8 @@ NETCODE_API int netcode_generate_connect_token( int num_server_addresses, const 
     NC_CHECK( num_server_addresses >= 1 && num_server_addresses <= NETCODE_MAX_SERVERS_PER_CONNECT, NETCODE_ERROR );
     NC_CHECK( public_server_addresses != NULL && internal_server_addresses != NULL, NETCODE_ERROR );
     NC_CHECK( private_key != NULL && connect_token != NULL, NETCODE_ERROR );
+    if ( !nc_crypto_begin() ) /* netcode_init may have been forgotten */
+        return NETCODE_ERROR;
 
     memset( &private_token, 0, sizeof( private_token ) );
     memset( &token, 0, sizeof( token ) );

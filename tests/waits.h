@@ -1,5 +1,5 @@
 /*  Included before netcode.h: what the library asks select and nanosleep for is noted, so that no test has to measure how long it
-    waits; and a system without one family of addresses is played. */
+    waits; a system without one family of addresses is played; and libsodium's starts are counted. */
 
 #ifndef WAITS_H
 #define WAITS_H
@@ -59,5 +59,16 @@ int nanosleep( const struct timespec * wait, struct timespec * left )
 #endif
 #define select( count, in, out, wrong, wait ) test_select( count, in, out, wrong, wait )
 #endif
+
+#include <sodium.h>
+
+static int test_sodium_starts, test_sodium_is_broken;
+
+static int test_sodium_init( void )
+{
+    test_sodium_starts++;
+    return test_sodium_is_broken ? -1 : sodium_init();
+}
+#define sodium_init() test_sodium_init()
 
 #endif

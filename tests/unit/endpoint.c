@@ -62,6 +62,44 @@ TEST( endpoint_a_config_of_zeros )
     netcode_network_simulator_destroy( simulator );
 }
 
+/* Without netcode_init libsodium works too, but slowly: create and the making of tokens start it, and report where that fails. */
+TEST( endpoint_libsodium_is_started )
+{
+    struct netcode_network_simulator_t * simulator = netcode_network_simulator_create( NULL, NULL, NULL );
+    struct netcode_server_config_t server_config;
+    struct netcode_client_config_t client_config;
+    const char * address = "10.0.0.1:40000";
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    netcode_default_server_config( &server_config );
+    netcode_default_client_config( &client_config );
+    memset( server_config.private_key, 7, sizeof( server_config.private_key ) );
+    server_config.network_simulator = client_config.network_simulator = simulator;
+    for ( int is_broken = 0; is_broken < 2; is_broken++ ) {
+        int before = test_sodium_starts;
+        test_sodium_is_broken = is_broken;
+        if ( is_broken )
+            netcode_log_level( NETCODE_LOG_LEVEL_NONE );
+        struct netcode_server_t * server = netcode_server_create( address, &server_config, 0.0 );
+        CHECK_EQ( server == NULL, is_broken );
+        CHECK_EQ( netcode_server_create_error(),
+                  is_broken ? NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED : NETCODE_SERVER_CREATE_ERROR_NONE );
+        CHECK_EQ( test_sodium_starts, before + 1 );
+        struct netcode_client_t * client = netcode_client_create( "10.0.0.2:40000", &client_config, 0.0 );
+        CHECK_EQ( client == NULL, is_broken );
+        CHECK_EQ( netcode_client_create_error(),
+                  is_broken ? NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED : NETCODE_CLIENT_CREATE_ERROR_NONE );
+        CHECK_EQ( test_sodium_starts, before + 2 );
+        CHECK_EQ( netcode_generate_connect_token( 1, &address, &address, 30, 5, 1, 1, server_config.private_key, NULL,
+                                                  token ),
+                  is_broken ? NETCODE_ERROR : NETCODE_OK );
+        CHECK_EQ( test_sodium_starts, before + 3 );
+        netcode_client_destroy( client );
+        netcode_server_destroy( server );
+    }
+    test_sodium_is_broken = 0;
+    netcode_network_simulator_destroy( simulator );
+}
+
 /* ---- what is measured of the other side's packets ---- */
 
 /* A probe's own mark depends on its upper 48 bits alone, and on the object's key. */

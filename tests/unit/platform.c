@@ -276,6 +276,10 @@ TEST( platform_init_is_counted )
         netcode_term();
     BAD( netcode_term() );
     CHECK_EQ( nc_init_count, 0 );
+    test_sodium_is_broken = 1;
+    CHECK_EQ( netcode_init(), NETCODE_ERROR );
+    CHECK_EQ( nc_init_count, 0 );
+    test_sodium_is_broken = 0;
     while ( nc_init_count < before )
         if ( !CHECK_EQ( netcode_init(), NETCODE_OK ) )
             return;
