@@ -64,7 +64,7 @@ static void storm_check_slot( const struct netcode_server_t * s, uint32_t index,
         return;
     CHECK( nc_server_slot_of_id( s, slot->client_id, nc_handshake_id_hash( &s->handshakes, slot->client_id ) ) ==
            index );
-    if ( is_remote )
+    if ( slot->address.type != NETCODE_ADDRESS_NONE )
         CHECK_EQ( nc_server_slot_at( s, &slot->address, nc_handshake_address_hash( &s->handshakes, &slot->address ) ),
                   index );
 }
@@ -74,9 +74,12 @@ static void storm_check_slots( const struct netcode_server_t * s, int nested )
     const nc_server_memory_t * memory = &s->memory;
     uint32_t i, taken = 0, remote = 0, walked = 0;
     for ( i = 0; i < memory->slot_count; i++ ) {
+        const nc_slot_t * slot = &memory->slots[i];
+        int is_remote = slot->state != NC_SLOT_FREE && !slot->loopback;
         storm_check_slot( s, i, nested );
-        taken += memory->slots[i].state != NC_SLOT_FREE;
-        remote += memory->slots[i].state != NC_SLOT_FREE && !memory->slots[i].loopback;
+        taken += slot->state != NC_SLOT_FREE;
+        remote += is_remote && slot->address.type != NETCODE_ADDRESS_NONE; /* none: another client has moved there */
+        CHECK( s->config.roaming || !is_remote || slot->address.type != NETCODE_ADDRESS_NONE );
     }
     for ( i = s->active.head; i != UINT32_MAX && walked <= taken; i = memory->active_links[i].next ) {
         CHECK_NE( memory->slots[i].state, NC_SLOT_FREE );
@@ -166,6 +169,7 @@ static void storm_read( struct storm_reader_t * reader, const struct netcode_eve
         CHECK( *open == event->session );
         CHECK( event->bytes >= 1 && event->bytes <= NETCODE_MAX_PACKET_SIZE );
         break;
+    case NETCODE_EVENT_MOVED: CHECK( *open == event->session ); break;
     default:
         CHECK_EQ( event->type, NETCODE_EVENT_DISCONNECTED );
         CHECK( *open == event->session || *open == 0 ); /* an attempt of a client that failed */
@@ -606,6 +610,23 @@ static void storm_revive( void )
         netcode_server_start( w->servers[0], 1 + test_random_below( STORM_SLOTS ) );
 }
 
+/* A NAT gives a client one of a few addresses, where another one may have been, or its first one. */
+static void storm_move( int client )
+{
+    struct world_t * w = storm.w;
+    struct netcode_address_t to;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    uint8_t data[40];
+    int away = test_random_below( 3 ), place = away ? test_random_below( STORM_CLIENTS ) : client;
+    snprintf( text, sizeof( text ), "10.%d.0.%d:50000", away ? 2 : 1, place + 1 );
+    to = address_of( text );
+    if ( w->clients[client] && !world_find_socket( w, &to ) ) {
+        world_move( w, client, text, 0 );
+        payload_fill( data, sizeof( data ), client );
+        storm_burst( NULL, 0, client, data, sizeof( data ) );
+    }
+}
+
 static void storm_step( void )
 {
     struct world_t * w = storm.w;
@@ -620,6 +641,8 @@ static void storm_step( void )
         if ( w->clients[i] )
             netcode_client_update( w->clients[i], w->time );
         storm_check();
+        if ( test_random_below( 10 ) == 0 )
+            storm_move( i );
         if ( w->clients[i] && netcode_client_state( w->clients[i] ) <= 0 && test_random_below( 3 ) == 0 )
             netcode_client_connect( w->clients[i], storm.tokens[test_random_below( STORM_TOKENS )] );
         while ( w->clients[i] && storm_next_client_event( i ) )
@@ -636,6 +659,7 @@ static void storm_step( void )
 /* The small numbers make everything run out: buffers, handshakes, records. */
 static void storm_begin( void )
 {
+    static const int pools[] = { 0, 16, 1, 1 };
     struct world_t * w = world_new( CLEAN );
     int i;
     memset( &storm, 0, sizeof( storm ) );
@@ -657,7 +681,8 @@ static void storm_begin( void )
     w->server_config.batch_sends = test_random_below( 2 );
     w->server_config.replace_existing_clients = test_random_below( 2 );
     w->server_config.sequence_base = test_random_below( 3 ) ? NETCODE_SEQUENCE_BASE_RANDOM : NETCODE_SEQUENCE_BASE_ZERO;
-    w->server_config.packet_pool_buffers = test_random_below( 2 ) ? 16 : 0;
+    w->server_config.packet_pool_buffers = pools[test_random_below( 4 )];
+    w->server_config.roaming = test_random_below( 3 ) > 0;
     w->server_config.pending_handshakes = 8;
     w->server_config.consumed_tokens = 32;
     w->client_config.packet_pool_buffers = 16;
