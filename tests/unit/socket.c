@@ -191,6 +191,24 @@ TEST( socket_batches )
     b.close( b.context );
 }
 
+/*  A receive that took all there was says nothing of the next one, whether or not the same update asks again: its budget may have ended
+    with it. */
+TEST( socket_a_receive_after_the_one_that_took_all )
+{
+    struct netcode_socket_t a, b;
+    struct netcode_address_t to;
+    REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
+    REQUIRE( socket_open( &b, "127.0.0.1", NULL ) );
+    to = socket_where( &b, 0 );
+    for ( int i = 0; i < 5; i++ ) {
+        CHECK_EQ( socket_send( &a, &to, "1", 1 ), 1 );
+        b.wait( b.context, TEST_LIMIT_SECONDS );
+        CHECK_EQ( b.receive( b.context, socket_ready( 8 ), 8 ), 1 );
+    }
+    a.close( a.context );
+    b.close( b.context );
+}
+
 /* Both families at one port, both served in turn: a flood on one does not starve the other. attacks/rows.py, row 43 */
 TEST( socket_dual_serves_both_in_turn )
 {
