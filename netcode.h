@@ -14627,7 +14627,7 @@ static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t s
 NETCODE_API void netcode_messages_pull_from_client( struct netcode_messages_t * messages,
                                                     struct netcode_client_t * client, double time )
 {
-    NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
+    NC_MESSAGES_BEGIN( client != NULL, NC_NOTHING );
     nc_client_begin_call( client );
     uint8_t * packet;
     int bytes, has_ended, connected = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
@@ -14643,7 +14643,7 @@ NETCODE_API void netcode_messages_pull_from_client( struct netcode_messages_t * 
 NETCODE_API void netcode_messages_push_to_client( struct netcode_messages_t * messages,
                                                   struct netcode_client_t * client, double time )
 {
-    NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
+    NC_MESSAGES_BEGIN( client != NULL, NC_NOTHING );
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     int bytes;
     if ( netcode_client_state( client ) != NETCODE_CLIENT_STATE_CONNECTED ||
@@ -14660,7 +14660,7 @@ NETCODE_API void netcode_messages_push_to_client( struct netcode_messages_t * me
 NETCODE_API void netcode_messages_pull_from_server( struct netcode_messages_t * messages,
                                                     struct netcode_server_t * server, int client_index, double time )
 {
-    NC_CHECK( messages != NULL && server != NULL, NC_NOTHING );
+    NC_MESSAGES_BEGIN( server != NULL, NC_NOTHING );
     nc_server_begin_call( server );
     uint8_t * packet;
     int bytes, has_ended = 0;
@@ -14678,7 +14678,7 @@ NETCODE_API void netcode_messages_pull_from_server( struct netcode_messages_t * 
 NETCODE_API void netcode_messages_push_to_server( struct netcode_messages_t * messages,
                                                   struct netcode_server_t * server, int client_index, double time )
 {
-    NC_CHECK( messages != NULL && server != NULL, NC_NOTHING );
+    NC_MESSAGES_BEGIN( server != NULL, NC_NOTHING );
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     int bytes;
     uint64_t session = netcode_server_client_session( server, client_index );

@@ -201,6 +201,20 @@ TEST( messages_refusals_reach_the_objects_log )
     CHECK_EQ( logged_times( "netcode_messages_channel_stats failed: requires channel >= 0 && channel < messages->" ),
               1 );
     CHECK_EQ( logged_times( "\n" ), 4 );
+    for ( int i = 0; i < 4; i++ ) { /* half of what they need is there, and has a log */
+        static const char * const lines[] = { "netcode_messages_pull_from_client failed: requires client != NULL",
+                                              "netcode_messages_push_to_client failed: requires client != NULL",
+                                              "netcode_messages_pull_from_server failed: requires server != NULL",
+                                              "netcode_messages_push_to_server failed: requires server != NULL" };
+        netcode_messages_set_time( m, 5.0 + 2.0 * (double) i );
+        switch ( i ) {
+        case 0: BAD( netcode_messages_pull_from_client( m, NULL, 5.0 ) ); break;
+        case 1: BAD( netcode_messages_push_to_client( m, NULL, 7.0 ) ); break;
+        case 2: BAD( netcode_messages_pull_from_server( m, NULL, 0, 9.0 ) ); break;
+        default: BAD( netcode_messages_push_to_server( m, NULL, 0, 11.0 ) );
+        }
+        CHECK_EQ( logged_times( lines[i] ), 1 );
+    }
     netcode_messages_destroy( m );
 }
 
