@@ -187,6 +187,7 @@ enum {
     STORM_IN_LOG,
     STORM_IN_UNIX,
     STORM_IN_ADMIT,
+    STORM_IN_STRAY,
     STORM_IN_SEND,
     STORM_IN_RECEIVE
 };
@@ -556,6 +557,15 @@ static int storm_admit( void * context, uint64_t client_id, const uint8_t * tag,
     return test_random_below( 5 ) > 0;
 }
 
+static int storm_stray( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes )
+{
+    (void) context;
+    (void) from;
+    CHECK( data != NULL && bytes > 0 );
+    storm_call_back( STORM_IN_STRAY );
+    return test_random_below( 2 );
+}
+
 static int storm_send( struct world_t * w, const struct world_datagram_t * d )
 {
     int full = storm.seen_count == STORM_SEEN;
@@ -657,7 +667,7 @@ static void storm_step( void )
 }
 
 /* The small numbers make everything run out: buffers, handshakes, records. */
-static void storm_begin( void )
+static void storm_begin( int round )
 {
     static const int pools[] = { 0, 16, 1, 1 };
     struct world_t * w = world_new( CLEAN );
@@ -682,7 +692,8 @@ static void storm_begin( void )
     w->server_config.replace_existing_clients = test_random_below( 2 );
     w->server_config.sequence_base = test_random_below( 3 ) ? NETCODE_SEQUENCE_BASE_RANDOM : NETCODE_SEQUENCE_BASE_ZERO;
     w->server_config.packet_pool_buffers = pools[test_random_below( 4 )];
-    w->server_config.roaming = test_random_below( 3 ) > 0;
+    w->server_config.roaming = round % 3 > 0;
+    w->server_config.stray_callback = round % 2 ? storm_stray : NULL;
     w->server_config.pending_handshakes = 8;
     w->server_config.consumed_tokens = 32;
     w->client_config.packet_pool_buffers = 16;
@@ -722,7 +733,7 @@ TEST( storm_every_function_from_every_callback )
     int round, step, i;
     netcode_log_level( NETCODE_LOG_LEVEL_DEBUG );
     for ( round = 0; round < STORM_ROUNDS && !test_state.failures; round++ ) {
-        storm_begin();
+        storm_begin( round );
         storm.chaos = 20 + test_random_below( 40 );
         for ( step = 0; step < STORM_STEPS && !test_state.failures; step++ ) {
             if ( step % 20 == 0 )
