@@ -1338,7 +1338,8 @@ NETCODE_API uint16_t netcode_client_get_port( struct netcode_client_t * client )
     client is destroyed. */
 NETCODE_API struct netcode_address_t * netcode_client_server_address( struct netcode_client_t * client );
 
-/* Feeds one raw datagram, as if the socket had received it. It is decrypted in place. */
+/*  Feeds one raw datagram, as if the socket had received it; but it is handled at once: the limit on an update's work
+    does not apply. It is decrypted in place. */
 NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client, struct netcode_address_t * from,
                                                 uint8_t * data, int bytes );
 
