@@ -1859,7 +1859,7 @@ namespace NetcodeH
             return found != 0;
         }
 
-        /// <summary>Feeds one raw datagram, as if the socket had received it. It is decrypted in place.</summary>
+        /// <summary>Feeds one raw datagram, as if the socket had received it, but at once: the limits on an update's work do not apply. It is decrypted in place.</summary>
         public void ProcessDatagram(Address from, byte[] data, int offset, int count)
         {
             Check.Range(data, "data", offset, count);
@@ -2390,7 +2390,7 @@ namespace NetcodeH
             Leave(mark);
         }
 
-        /// <summary>Feeds one raw datagram, as if the socket had received it. It is decrypted in place.</summary>
+        /// <summary>Feeds one raw datagram, as if the socket had received it, but at once: the limits on an update's work do not apply. It is decrypted in place.</summary>
         public void ProcessDatagram(Address from, byte[] data, int offset, int count)
         {
             Check.Range(data, "data", offset, count);

@@ -1789,7 +1789,7 @@ class Client(_Peer):
         self._call(lib.netcode_client_send_packet, data, len(data))
 
     def process_packet(self, sender: Union[str, Address], data: Any) -> None:
-        """Feeds one raw datagram, as if the socket had received it."""
+        """Feeds one raw datagram, as if the socket had received it, but at once: the limits on an update's work do not apply."""
         self._process(lib.netcode_client_process_packet, sender, data)
 
     def rebind(self) -> bool:
@@ -2086,7 +2086,7 @@ class Server(_Peer):
         self._call(lib.netcode_server_broadcast, data, len(data), index)
 
     def process_packet(self, sender: Union[str, Address], data: Any) -> None:
-        """Feeds one raw datagram, as if the socket had received it."""
+        """Feeds one raw datagram, as if the socket had received it, but at once: the limits on an update's work do not apply."""
         self._process(lib.netcode_server_process_packet, sender, data)
 
     def connect_loopback_client(self, client_index: int, client_id: int, user_data: Any = b"") -> None:
