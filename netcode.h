@@ -3616,7 +3616,6 @@ enum { NC_WHEEL_BUCKETS = 1024, NC_WHEEL_DUE = NC_WHEEL_BUCKETS, NC_WHEEL_LISTS 
 typedef struct {
     uint64_t tick; /* the first one not processed yet */
     nc_list_t lists[NC_WHEEL_LISTS];
-    uint64_t busy[NC_WHEEL_BUCKETS / 64];
     nc_link_t * links;
     uint16_t * list_of; /* NC_WHEEL_LISTS: not set */
     uint32_t capacity;
@@ -3640,7 +3639,6 @@ static void nc_wheel_reset( nc_wheel_t * wheel, double now )
         nc_list_init( &wheel->lists[i] );
     for ( uint32_t i = 0; i < wheel->capacity; i++ )
         wheel->list_of[i] = NC_WHEEL_LISTS;
-    memset( wheel->busy, 0, sizeof( wheel->busy ) );
     wheel->tick = nc_wheel_tick( now );
 }
 
@@ -3650,8 +3648,6 @@ static void nc_wheel_remove( nc_wheel_t * wheel, uint32_t timer )
     if ( list == NC_WHEEL_LISTS )
         return;
     nc_list_remove( &wheel->lists[list], wheel->links, timer );
-    if ( list < NC_WHEEL_BUCKETS && wheel->lists[list].count == 0 )
-        wheel->busy[list / 64] &= ~( (uint64_t) 1 << ( list % 64 ) );
     wheel->list_of[timer] = NC_WHEEL_LISTS;
 }
 
@@ -3666,7 +3662,6 @@ static void nc_wheel_insert( nc_wheel_t * wheel, uint32_t timer, double deadline
     uint32_t list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
     nc_wheel_remove( wheel, timer );
     nc_list_insert( &wheel->lists[list], wheel->links, timer );
-    wheel->busy[list / 64] |= (uint64_t) 1 << ( list % 64 );
     wheel->list_of[timer] = (uint16_t) list;
 }
 
@@ -3684,8 +3679,6 @@ static void nc_wheel_advance( nc_wheel_t * wheel, double now )
 
     for ( ; tick <= end; tick++ ) {
         uint32_t list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
-        if ( !( wheel->busy[list / 64] >> ( list % 64 ) & 1 ) )
-            continue;
         while ( wheel->lists[list].count ) {
             uint32_t timer = wheel->lists[list].head;
             nc_wheel_remove( wheel, timer );
@@ -3707,13 +3700,11 @@ static uint32_t nc_wheel_take( nc_wheel_t * wheel )
 /* Seconds until a timer may expire; one second when none is set. */
 static double nc_wheel_seconds_left( const nc_wheel_t * wheel, double now )
 {
-    for ( uint64_t tick = wheel->tick; tick < wheel->tick + NC_WHEEL_BUCKETS; tick++ ) {
-        uint32_t list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
-        if ( wheel->busy[list / 64] >> ( list % 64 ) & 1 ) {
+    for ( uint64_t tick = wheel->tick; tick < wheel->tick + NC_WHEEL_BUCKETS; tick++ )
+        if ( wheel->lists[tick % NC_WHEEL_BUCKETS].count ) {
             double left = (double) tick / (double) NC_WHEEL_BUCKETS - now;
             return left > 0.0 ? left : 0.0;
         }
-    }
     return 1.0;
 }
 
