@@ -7835,9 +7835,7 @@ typedef struct {
     int token_units;             /* work units that this update may spend on connect tokens. Decision 6 */
     nc_log_limit_t wrong_server; /* limits its log lines: a client with such a token could fill the log */
     uint64_t created;            /* counts entries */
-    uint64_t started;            /* the same for the statistics, with the next two */
-    uint64_t expired;
-    uint64_t evicted;
+    struct netcode_server_stats_t * stats;
 } nc_handshakes_t;
 
 /* Allocates memory for `capacity` handshakes from a server's block; without a block it only measures. */
@@ -7929,7 +7927,7 @@ static void nc_handshake_remove( nc_handshakes_t * handshakes, uint32_t index )
 
 static void nc_handshake_evict( nc_handshakes_t * handshakes, uint32_t index )
 {
-    handshakes->evicted++;
+    handshakes->stats->handshakes_evicted++;
     nc_handshake_remove( handshakes, index );
 }
 
@@ -8018,7 +8016,7 @@ static int nc_handshake_insert( nc_handshakes_t * handshakes, const nc_pending_t
     nc_wheel_insert( handshakes->wheel, handshakes->first_timer + index,
                      nc_handshake_deadline( handshakes, candidate ) );
 
-    handshakes->started++;
+    handshakes->stats->handshakes++;
     *result = index;
     return NETCODE_DROP_NONE;
 }
@@ -8416,7 +8414,7 @@ static int nc_handshake_run_timer( nc_handshakes_t * handshakes, uint32_t index 
         nc_wheel_insert( handshakes->wheel, handshakes->first_timer + index, deadline );
         return NC_COST_CHEAP;
     }
-    handshakes->expired++;
+    handshakes->stats->handshakes_expired++;
     nc_handshake_remove( handshakes, index );
     return NC_COST_OPEN;
 }
@@ -8562,21 +8560,13 @@ struct netcode_server_t {
     uint32_t callback_pending; /* the slot that is logged before its connect callback; else NC_NONE */
     nc_log_limit_t refused_players[NETCODE_DROP_REASONS];
     struct netcode_address_t
-        last_disconnect_address; /* of the client that disconnected last, and how many of its disconnect */
-    int late_disconnects_left;   /* packets may still arrive */
-    uint64_t connects;
-    uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
-    uint64_t backlogs;
-    double backlog_time; /* of the last one */
-    uint64_t probes_sent;
-    uint64_t probes_answered;
-    int finds_strays; /* roaming, or a stray_callback */
-    uint64_t moves;
-    uint64_t path_candidates;
-    uint64_t trials;
-    uint64_t trials_refused;
-    nc_opened_t tried;    /* packets from elsewhere, in this update */
-    nc_log_limit_t moved; /* limits the log lines about moves */
+        last_disconnect_address;         /* of the client that disconnected last, and how many of its disconnect */
+    int late_disconnects_left;           /* packets may still arrive */
+    struct netcode_server_stats_t stats; /* without what netcode_server_stats reads elsewhere */
+    double backlog_time;                 /* of the last backlog */
+    int finds_strays;                    /* roaming, or a stray_callback */
+    nc_opened_t tried;                   /* packets from elsewhere, in this update */
+    nc_log_limit_t moved;                /* limits the log lines about moves */
 };
 
 /* ---- slots ---- */
@@ -8638,7 +8628,7 @@ static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_
     nc_store_u64( body, index | (uint64_t) server->memory.slot_count << 32 );
     if ( slot->confirmed && nc_probe_is_due( &slot->probe, server->base.clock.now, 1 ) ) {
         nc_store_u64( body, nc_probe_begin( &slot->probe, &server->base ) );
-        server->probes_sent += slot->address.type != NETCODE_ADDRESS_NONE;
+        server->stats.probes_sent += slot->address.type != NETCODE_ADDRESS_NONE;
     }
     nc_server_seal_to_slot( server, slot, &packet, body );
 }
@@ -8761,7 +8751,7 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
 
     slot->state = NC_SLOT_CLOSING;
     slot->reason = (uint8_t) reason;
-    server->disconnects[reason]++;
+    server->stats.disconnects[reason]++;
     NC_LOG( &server->base.log, INFO, "server: client %llu at %s disconnected from slot %u: %s",
             (unsigned long long) slot->client_id, netcode_address_to_string( &slot->address, text ), (unsigned) index,
             reasons[reason] );
@@ -8804,7 +8794,7 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     nc_list_insert( &server->active, memory->active_links, index );
     nc_table_insert( &memory->slot_by_id, hashes->id, index );
     nc_inbox_open( &memory->inbox, index, slot->session, slot->client_id );
-    server->connects++;
+    server->stats.connects++;
 
     if ( !slot->loopback ) {
         nc_table_insert( &server->memory.slot_by_address, (uint32_t) hashes->address, index );
@@ -9034,8 +9024,8 @@ static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index
     if ( !( value & nc_probe_bit ) )
         return;
     if ( nc_probe_is_own( &server->base, value ) )
-        server->probes_answered += (uint64_t) ( nc_address_same( received->from, &slot->address ) &&
-                                                nc_probe_end( &slot->probe, value, server->base.clock.now ) );
+        server->stats.probes_answered += (uint64_t) ( nc_address_same( received->from, &slot->address ) &&
+                                                      nc_probe_end( &slot->probe, value, server->base.clock.now ) );
     else if ( nc_endpoint_spend( &server->base, &slot->probe.answers, NC_PROBE_ANSWER_BURST, NC_PROBE_ANSWER_MS ) )
         nc_server_seal_to_slot( server, slot, &packet, body );
 }
@@ -9156,10 +9146,10 @@ static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index,
     nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
     nc_opened_t opened = slot->opened;
     if ( !nc_server_may_try( server, index, received ) ) {
-        server->trials_refused++;
+        server->stats.trials_refused++;
         return 0;
     }
-    server->trials++;
+    server->stats.trials++;
     if ( !nc_packet_open( &received->as.packet, received->data, NULL, &context ) )
         return 0;
     slot->opened = opened; /* nc_server_read counts it */
@@ -9212,7 +9202,7 @@ static nc_candidate_t * nc_server_candidate( struct netcode_server_t * server, u
     memset( oldest, 0, sizeof( *oldest ) );
     oldest->address = *address;
     oldest->first_time = now;
-    server->path_candidates++;
+    server->stats.path_candidates++;
     server->flood.session = 0; /* the filter of a flood has to let the echo pass */
     return oldest;
 }
@@ -9249,7 +9239,7 @@ static NC_COLD void nc_server_probe_candidate( struct netcode_server_t * server,
     int bytes = nc_packet_seal( out, &packet, body, &context );
     slot->packets_sent++;
     slot->bytes_sent += (uint64_t) bytes;
-    server->probes_sent++;
+    server->stats.probes_sent++;
     nc_outbox_end( &server->base.outbox, out, &to, packet.type, bytes );
 }
 
@@ -9271,7 +9261,7 @@ static NC_COLD void nc_server_move( struct netcode_server_t * server, uint32_t i
     server->flood.session = 0; /* the filter of a flood has to learn the address */
 
     server->memory.paths[index].moves++;
-    server->moves++;
+    server->stats.moves++;
     const nc_event_t event = { slot->session, slot->client_id, 0 };
     nc_inbox_report( &server->memory.inbox, index, NC_EVENT_MOVED, &event );
     if ( nc_log_allows( &server->moved, server->base.clock.now, &suppressed ) )
@@ -9326,7 +9316,7 @@ static NC_COLD void nc_server_on_candidate( struct netcode_server_t * server, ui
         return;
     }
 
-    server->probes_answered++;
+    server->stats.probes_answered++;
     struct netcode_address_t was = slot->address;
     was.port = received->from->port;
     if ( !nc_address_same( &was, received->from ) ) /* another port is a NAT's, and the path the same: RFC 9000, 9.4 */
@@ -9700,7 +9690,7 @@ static void nc_server_receive( struct netcode_server_t * server )
 
     server->base.backlog = count > 0;
     nc_endpoint_log_failure( &server->base, failures );
-    server->backlogs += (uint64_t) server->base.backlog;
+    server->stats.backlogs += (uint64_t) server->base.backlog;
     if ( server->base.backlog )
         server->backlog_time = server->base.clock.now;
     if ( server->base.extras.set_filter )
@@ -10131,6 +10121,7 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     server->handshakes.base = &server->base;
     server->handshakes.config = &server->config;
     server->handshakes.wheel = &server->memory.wheel;
+    server->handshakes.stats = &server->stats;
     server->handshakes.used.evicts_oldest_never = config->sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
 
     server->finds_strays = config->roaming || config->stray_callback != NULL;
@@ -10674,23 +10665,9 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
 {
     NC_REQUIRE( server, stats != NULL, NC_NOTHING );
     const nc_used_t * used = &server->handshakes.used;
-    memset( stats, 0, sizeof( *stats ) );
     nc_server_begin_call( server );
+    *stats = server->stats;
     NC_ENDPOINT_STATS( stats, &server->base, &server->memory.inbox );
-
-    stats->connects = server->connects;
-    memcpy( stats->disconnects, server->disconnects, sizeof( stats->disconnects ) );
-    stats->handshakes = server->handshakes.started;
-    stats->handshakes_expired = server->handshakes.expired;
-    stats->handshakes_evicted = server->handshakes.evicted;
-    stats->backlogs = server->backlogs;
-    stats->probes_sent = server->probes_sent;
-    stats->probes_answered = server->probes_answered;
-    stats->moves = server->moves;
-    stats->path_candidates = server->path_candidates;
-    stats->trials = server->trials;
-    stats->trials_refused = server->trials_refused;
-
     stats->max_clients = netcode_server_max_clients( server );
     stats->clients = netcode_server_num_connected_clients( server );
     stats->pending = server->running ? (int) server->handshakes.in_progress.count : 0;

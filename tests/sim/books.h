@@ -146,12 +146,12 @@ static void sim_check_server_books( const struct netcode_server_t * s )
     if ( !s->memory.block )
         return;
     for ( int i = 0; i < NETCODE_SERVER_CLIENT_DISCONNECT_REASONS; i++ )
-        left += s->disconnects[i];
+        left += s->stats.disconnects[i];
     sim_check_inbox( &s->memory.inbox, NC_RECEIVE_BATCH );
     sim_check_wheel( &s->memory.wheel );
     sim_check_memory( s );
     sim_check_counters( &s->base.counters );
-    SIM_BOOK( s->connects - left == s->active.count );
+    SIM_BOOK( s->stats.connects - left == s->active.count );
     SIM_BOOK( s->base.depth == 0 && !s->base.updating && !s->stopping && s->deferred == NC_DEFERRED_NOTHING &&
               !s->walks );
     SIM_BOOK( !s->base.outbox.flushing && s->base.outbox.depth == 0 && s->base.outbox.sent == 0 );

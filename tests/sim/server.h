@@ -172,8 +172,8 @@ static void sim_server_destroy( struct sim_server_t * s, int is_crash )
     int before = net.live_blocks;
     sim_server_event( s, is_crash ? SIM_S_CRASH : SIM_S_DESTROY );
     s->port.is_up = !is_crash;
-    sim_total.handshakes += s->server->handshakes.started;
-    sim_total.candidates += s->server->path_candidates;
+    sim_total.handshakes += s->server->stats.handshakes;
+    sim_total.candidates += s->server->stats.path_candidates;
     for ( int i = 0; i < SIM_SLOTS; i++ )
         sim_mate_alone( &sim_server_mates[s->port.index][i] );
     sim_server_begin( s );

@@ -522,10 +522,10 @@ TEST( mutants_statistics_are_copied_whole )
     struct world_t * w = world_open( CLEAN, 1, 1, 1 );
     struct netcode_server_t * server = w->servers[0];
     struct netcode_server_stats_t stats;
-    memset( server->disconnects, 0x5a, sizeof( server->disconnects ) );
+    memset( server->stats.disconnects, 0x5a, sizeof( server->stats.disconnects ) );
     netcode_server_stats( server, &stats );
-    CHECK_MEM( stats.disconnects, server->disconnects, sizeof( stats.disconnects ) );
-    memset( server->disconnects, 0, sizeof( server->disconnects ) );
+    CHECK_MEM( stats.disconnects, server->stats.disconnects, sizeof( stats.disconnects ) );
+    memset( server->stats.disconnects, 0, sizeof( server->stats.disconnects ) );
 }
 
 #endif

@@ -981,7 +981,7 @@ TEST( threat_42_updates_are_bounded_under_a_flood )
     CHECK_GE( r.server->base.counters.dropped[NETCODE_DROP_AUTHENTICATION_FAILED], flood_world.updates * 250 );
     CHECK_GE( r.server->base.counters.dropped[NETCODE_DROP_OVER_SHARE], flood_world.updates * 500 );
     CHECK_GE( r.server->base.counters.dropped[NETCODE_DROP_UNKNOWN_PACKET_TYPE], 100 * 1000 );
-    CHECK_GE( r.server->backlogs, flood_world.updates * 2 );
+    CHECK_GE( r.server->stats.backlogs, flood_world.updates * 2 );
     CHECK_EQ( netcode_server_num_connected_clients( r.server ), FLOOD_SLOTS - 1 );
     for ( i = 0; i < FLOOD_SLOTS - 1; i++ )
         close( flood_world.clients[i].handle );

@@ -115,14 +115,14 @@ static void storm_check_server( const struct netcode_server_t * s, int nested )
     if ( !s || !s->memory.block )
         return;
     for ( i = 0; i < NETCODE_SERVER_CLIENT_DISCONNECT_REASONS; i++ )
-        left += s->disconnects[i];
+        left += s->stats.disconnects[i];
     storm_check_inbox( &s->memory.inbox, NC_RECEIVE_BATCH );
     storm_check_wheel( &s->memory.wheel );
     storm_check_slots( s, nested );
     storm_check_pending( s );
     if ( nested )
         return;
-    CHECK_EQ( s->connects - left, s->active.count );
+    CHECK_EQ( s->stats.connects - left, s->active.count );
     CHECK( s->base.depth == 0 && !s->base.updating && !s->stopping && s->deferred == NC_DEFERRED_NOTHING && !s->walks );
     CHECK( !s->base.outbox.flushing && s->base.outbox.depth == 0 && s->base.outbox.sent == 0 );
 }
