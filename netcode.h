@@ -3914,31 +3914,25 @@ static void nc_inbox_discard( nc_inbox_t * inbox, uint32_t index )
     nc_pool_free( inbox->pool, index );
 }
 
-/* Drops the oldest payload of a disconnected client: connected clients need the buffer more. */
-static int nc_inbox_discard_disconnected( nc_inbox_t * inbox )
-{
-    if ( inbox->disconnected.count == 0 )
-        return 0;
-    nc_inbox_discard( inbox, inbox->queues[inbox->disconnected.head].list.head );
-    return 1;
-}
-
 /* Has this client's queue reached its quota? */
 static NC_INLINE int nc_inbox_is_full( const nc_inbox_t * inbox, uint32_t client_index )
 {
     return inbox->queues[client_index].list.count >= inbox->quota;
 }
 
-/* Can one more payload of this client be queued? Returns a drop reason. */
+/*  Can one more payload of this client be queued? The oldest payloads of disconnected clients are dropped for it:
+    connected clients need the buffers more. Returns a drop reason. */
 static NC_INLINE int nc_inbox_check_capacity( nc_inbox_t * inbox, uint32_t client_index )
 {
     uint32_t count = inbox->queues[client_index].list.count;
     uint32_t kept_back = count < inbox->share ? 0 : inbox->reserved;
     if ( nc_inbox_is_full( inbox, client_index ) )
         return NETCODE_DROP_QUEUE_FULL;
-    while ( inbox->pool->free_count <= kept_back )
-        if ( !nc_inbox_discard_disconnected( inbox ) )
+    while ( inbox->pool->free_count <= kept_back ) {
+        if ( inbox->disconnected.count == 0 )
             return inbox->pool->free_count == 0 ? NETCODE_DROP_POOL_EMPTY : NETCODE_DROP_QUEUE_FULL;
+        nc_inbox_discard( inbox, inbox->queues[inbox->disconnected.head].list.head );
+    }
     return NETCODE_DROP_NONE;
 }
 
