@@ -2038,10 +2038,8 @@ static void nc_allocator_free( void * context, void * pointer )
 static nc_allocator_t nc_allocator_make( void * context, void * ( *allocate )( void *, size_t ),
                                          void ( *release )( void *, void * ) )
 {
-    nc_allocator_t allocator;
-    allocator.context = context;
-    allocator.allocate = allocate ? allocate : nc_allocator_malloc;
-    allocator.release = release ? release : nc_allocator_free;
+    nc_allocator_t allocator = { context, allocate ? allocate : nc_allocator_malloc,
+                                 release ? release : nc_allocator_free };
     return allocator;
 }
 
@@ -9667,10 +9665,9 @@ static void nc_server_receive( struct netcode_server_t * server )
     int count = 0, failures = 0, is_udp = server->base.is_udp; /* other sockets' runs repeat exactly: no real time */
 
     while ( work->units > 0 || nc_server_has_time( work ) ) {
-        uint32_t want = work->units > 0 ? (uint32_t) work->units : (uint32_t) NC_RECEIVE_BATCH;
-        uint32_t room = waits ? nc_inbox_capacity_left( inbox ) : (uint32_t) NC_RECEIVE_BATCH;
-        if ( want > NC_RECEIVE_BATCH )
-            want = NC_RECEIVE_BATCH;
+        uint32_t want =
+            work->units > 0 && work->units < NC_RECEIVE_BATCH ? (uint32_t) work->units : (uint32_t) NC_RECEIVE_BATCH;
+        uint32_t room = waits ? nc_inbox_capacity_left( inbox ) : want;
         if ( want > room && ( want = room ) == 0 )
             break;
 
@@ -9969,10 +9966,7 @@ static void nc_server_check( const struct netcode_server_t * server )
     netcode_assert( server->handshakes.used.expiring_count <= server->handshakes.used.expiring_capacity );
     netcode_assert( server->handshakes.used.never_count <= server->handshakes.used.never_capacity );
     netcode_assert( !pool || pool->held + memory->inbox.queued + pool->free_count <= pool->count );
-
-    (void) server;
-    (void) memory;
-    (void) pool;
+    (void) pool; /* without asserts */
 }
 
 /* Begins a call; as nc_client_begin_call. */
