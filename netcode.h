@@ -8556,7 +8556,6 @@ struct netcode_server_t {
     int late_disconnects_left;           /* packets may still arrive */
     struct netcode_server_stats_t stats; /* without what netcode_server_stats reads elsewhere */
     double backlog_time;                 /* of the last backlog */
-    int finds_strays;                    /* roaming, or a stray_callback */
     nc_opened_t tried;                   /* packets from elsewhere, in this update */
     nc_log_limit_t moved;                /* limits the log lines about moves */
 };
@@ -9332,8 +9331,6 @@ static int nc_server_returns_probe( const nc_slot_t * slot, const nc_received_t 
     client here has sent it, and no other server wants it. Returns a drop reason. */
 static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_received_t * received, int reason )
 {
-    if ( !server->finds_strays )
-        return reason;
     uint32_t index = server->config.roaming ? nc_server_find_by_sequence( server, received ) : NC_NONE;
     if ( index == NC_NONE )
         return server->config.stray_callback &&
@@ -9378,7 +9375,7 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_received_t
     }
 
     int reason = nc_replay_seen( &server->memory.slots[index].replay, received->as.packet.sequence );
-    if ( server->finds_strays && nc_server_is_stray( server, index, received, reason ) )
+    if ( nc_server_is_stray( server, index, received, reason ) )
         return nc_server_on_stray( server, received,
                                    reason == NETCODE_DROP_NONE ? (int) NETCODE_DROP_AUTHENTICATION_FAILED : reason );
     return reason == NETCODE_DROP_NONE ? nc_server_read( server, index, received ) : reason;
@@ -10112,7 +10109,6 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     server->handshakes.stats = &server->stats;
     server->handshakes.used.evicts_oldest_never = config->sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
 
-    server->finds_strays = config->roaming || config->stray_callback != NULL;
     server->work.scale = 1.0;
     server->work.spare = NC_SERVER_SPARE_MOST;
     server->callback_pending = NC_NONE;

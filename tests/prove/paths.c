@@ -33,7 +33,6 @@ static void place_slots( void )
     server.memory.paths = paths;
     server.memory.slot_count = SLOTS;
     server.config.roaming = 1;
-    server.finds_strays = 1;
 }
 
 /* prove_table: a slot that is inserted is there until it is removed. */
