@@ -273,7 +273,8 @@ TEST( promise_stop_and_start )
         EQ( STATS.pending, 1 );
         if ( round % 2 ) {
             netcode_server_stop( ps ), s = server_stats( pw, 0 ), bytes = s.bytes_received;
-            EQ( s.max_clients + s.clients + s.pending + netcode_server_running( ps ) + netcode_server_max_clients( ps ), 0 );
+            EQ( s.max_clients + s.clients + s.pending + netcode_server_running( ps ) + netcode_server_max_clients( ps ),
+                0 );
             EQ( netcode_server_num_connected_clients( ps ), 0 ), EQ( s.consumed, total ),
                 EQ( s.disconnects[BY_SERVER], total );
             netcode_server_process_packet( ps, &pp[0].address, pp[0].request,
