@@ -5528,7 +5528,7 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extra
     Uses: platform, crypto, address. Invariant: the same seed, inputs and times give the same deliveries.
    ================================================================================================================ */
 
-enum { NC_SIMULATOR_BYTES = 2048, NC_SIMULATOR_QUEUE = 16384 };
+enum { NC_SIMULATOR_BYTES = 2048, NC_SIMULATOR_CHUNK = 64, NC_SIMULATOR_QUEUE = 16384 };
 
 typedef struct nc_simulator_packet_t {
     struct nc_simulator_packet_t * next;
@@ -5539,6 +5539,11 @@ typedef struct nc_simulator_packet_t {
     int bytes;      /* may be more than is stored: then it arrives as truncated */
     uint8_t data[NC_SIMULATOR_BYTES];
 } nc_simulator_packet_t;
+
+typedef struct nc_simulator_chunk_t {
+    struct nc_simulator_chunk_t * next;
+    nc_simulator_packet_t packets[NC_SIMULATOR_CHUNK];
+} nc_simulator_chunk_t;
 
 /* One socket on the simulator. */
 typedef struct nc_simulator_port_t {
@@ -5560,8 +5565,9 @@ typedef struct nc_simulator_state_t {
     nc_clock_t clock;
     uint64_t random;
     uint64_t order;
-    nc_simulator_packet_t * free_packets; /* allocated once, and used again until the end */
-    nc_simulator_packet_t ** heap;        /* in flight, the earliest on top */
+    nc_simulator_chunk_t * chunks;
+    nc_simulator_packet_t * free_packets;
+    nc_simulator_packet_t ** heap; /* in flight, the earliest on top */
     size_t heap_count;
     size_t heap_capacity;
     nc_simulator_port_t * ports[NC_SIMULATOR_HEADS];
@@ -5600,8 +5606,22 @@ static nc_simulator_port_t ** nc_simulator_find( nc_simulator_state_t * state,
 static nc_simulator_packet_t * nc_simulator_new_packet( nc_simulator_state_t * state )
 {
     nc_simulator_packet_t * packet = state->free_packets;
-    if ( !packet )
-        return (nc_simulator_packet_t *) state->allocator.allocate( state->allocator.context, sizeof( *packet ) );
+    if ( !packet ) {
+        nc_simulator_chunk_t * chunk;
+        int i;
+        chunk = (nc_simulator_chunk_t *) state->allocator.allocate( state->allocator.context, sizeof( *chunk ) );
+        if ( !chunk )
+            return NULL;
+
+        chunk->next = state->chunks;
+        state->chunks = chunk;
+        for ( i = NC_SIMULATOR_CHUNK - 1; i >= 0; i-- ) {
+            chunk->packets[i].next = state->free_packets;
+            state->free_packets = &chunk->packets[i];
+        }
+        packet = state->free_packets;
+    }
+
     state->free_packets = packet->next;
     return packet;
 }
@@ -5814,14 +5834,13 @@ NETCODE_API void netcode_network_simulator_destroy( struct netcode_network_simul
     nc_simulator_state_t * state = (nc_simulator_state_t *) simulator->internal;
     nc_allocator_t allocator = state->allocator;
 
-    netcode_network_simulator_reset( simulator ); /* no packet is in use any more */
     for ( int i = 0; i < NC_SIMULATOR_HEADS; i++ )
         while ( state->ports[i] )
             nc_simulator_close( state->ports[i] );
-    while ( state->free_packets ) {
-        nc_simulator_packet_t * packet = state->free_packets;
-        state->free_packets = packet->next;
-        allocator.release( allocator.context, packet );
+    while ( state->chunks ) {
+        nc_simulator_chunk_t * chunk = state->chunks;
+        state->chunks = chunk->next;
+        allocator.release( allocator.context, chunk );
     }
     if ( state->heap )
         allocator.release( allocator.context, state->heap );
