@@ -151,6 +151,29 @@ TEST( servers_that_can_not_be_sent_to_are_asked_once_an_update )
     }
 }
 
+static int failover_connect_badly( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    static const uint8_t token[NETCODE_CONNECT_TOKEN_BYTES] = { 0 };
+    struct world_t * w = ( (struct world_socket_t *) context )->world;
+    (void) datagrams;
+    CHECK_EQ( netcode_client_connect( w->clients[0], token ), NETCODE_ERROR );
+    return count;
+}
+
+/* The callback of a request connects with a token that is none, while other servers are to be asked in the same update. */
+TEST( a_bad_token_in_the_callback_of_a_request )
+{
+    struct world_t * w = failover_open( 4, 1 );
+    for ( int i = 0; i < 4; i++ )
+        failover.silent_until[i] = 1e9;
+    world_connect( w, 0, 1 );
+    failover.start = w->time;
+    world_run( w, 0.9 );
+    w->clients[0]->base.socket.send = failover_connect_badly;
+    world_run( w, 0.2 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_INVALID_CONNECT_TOKEN );
+}
+
 static int failover_refusals; /* so many sends are refused */
 
 static int failover_refuse_some( void * context, const struct netcode_datagram_t * datagrams, int count )

@@ -45,6 +45,7 @@ static void messages_null_is_refused_said( void )
     BAD( CHECK_EQ( netcode_messages_send_message( NULL, &message ), NETCODE_MESSAGES_BAD_ARGUMENT ) );
     BAD( CHECK_EQ( netcode_messages_send_message( a.m, NULL ), NETCODE_MESSAGES_BAD_ARGUMENT ) );
     BAD( CHECK_EQ( netcode_messages_send( NULL, 0, 0, "a", 1 ), NETCODE_MESSAGES_BAD_ARGUMENT ) );
+    BAD( CHECK_EQ( netcode_messages_send( a.m, 0, NETCODE_MESSAGE_STREAM, "a", 1 ), NETCODE_MESSAGES_BAD_ARGUMENT ) );
     BAD( CHECK_EQ( netcode_messages_receive( NULL, &message ), 0 ) );
     BAD( CHECK_EQ( netcode_messages_receive( a.m, NULL ), 0 ) );
     BAD( CHECK_EQ( netcode_messages_event( NULL, &event ), 0 ) );
@@ -134,6 +135,7 @@ static void messages_that_can_not_be_sent_said( void )
     static const struct send_row_t rows[] = {
         { 0, -1, 1, 1, 0.0, NETCODE_MESSAGES_BAD_ARGUMENT },
         { 0, 5, 1, 1, 0.0, NETCODE_MESSAGES_BAD_ARGUMENT },
+        { 0, 6, 1, 1, 0.0, NETCODE_MESSAGES_BAD_ARGUMENT },
         { -1, 0, 1, 1, 0.0, NETCODE_MESSAGES_BAD_ARGUMENT },
         { 4, 0, 1, 1, 0.0, NETCODE_MESSAGES_BAD_ARGUMENT },
         { 0, 0, 1, -1, 0.0, NETCODE_MESSAGES_BAD_ARGUMENT },

@@ -179,6 +179,25 @@ TEST( defence_1_sequences_end_and_do_not_wrap )
     CHECK_EQ( world_count( w, mark, &w->client_addresses[0], NULL, -1, 0 ), 2 );
 }
 
+/* What the callback of a full batch may have made of a client: without keys, or with its last sequence used, it seals nothing. */
+TEST( a_client_without_a_session_seals_nothing )
+{
+    static const uint8_t body[8] = { 0 };
+    struct world_t * w = world_open( CLEAN, 1, 1, 1 );
+    struct netcode_client_t * client = w->clients[0];
+    REQUIRE( world_join( w, 0, 1 ) );
+    for ( int i = 0; i < 4; i++ ) {
+        uint64_t sequence = client->sequence = i == 2 ? UINT64_MAX : 1 << 20;
+        int mark = w->records.count;
+        client->state = i == 0 ? NETCODE_CLIENT_STATE_DISCONNECTED : NETCODE_CLIENT_STATE_CONNECTED;
+        client->loopback = i == 1;
+        nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
+        nc_outbox_flush( &client->base.outbox );
+        CHECK_EQ( w->records.count - mark, i == 3 );
+        CHECK_EQ( client->sequence - sequence, (uint64_t) ( i == 3 ) );
+    }
+}
+
 /* The batch that an answer finds full leaves first, and the network's own callback takes the private keys away: the handshake is gone. */
 static int defence_1_rotate( struct world_t * w, const struct world_datagram_t * datagram )
 {
