@@ -1932,14 +1932,19 @@ NC_LIKE_PRINTF static void nc_log_write( const nc_log_t * log, int level, const 
             nc_log_write( log, NETCODE_LOG_LEVEL_##level, __VA_ARGS__ ); \
     } while ( 0 )
 
+static NC_COLD void nc_log_mistake( const char * function, const char * condition )
+{
+    NC_LOG( NULL, ERROR, "%s failed: requires %s", function, condition );
+}
+
 /* A caller's mistake: an assert in debug builds, a logged refusal in all. */
-#define NC_CHECK( condition, result )                                              \
-    do {                                                                           \
-        netcode_assert( condition );                                               \
-        if ( !( condition ) ) {                                                    \
-            NC_LOG( NULL, ERROR, "%s failed: requires %s", __func__, #condition ); \
-            return result;                                                         \
-        }                                                                          \
+#define NC_CHECK( condition, result )               \
+    do {                                            \
+        netcode_assert( condition );                \
+        if ( !( condition ) ) {                     \
+            nc_log_mistake( __func__, #condition ); \
+            return result;                          \
+        }                                           \
     } while ( 0 )
 
 #define NC_NOTHING /* the result of a void function */
@@ -8505,7 +8510,7 @@ typedef struct {
     void * block; /* NULL before the first start */
     size_t bytes;
     uint32_t slot_count;
-    nc_slot_t * slots;
+    nc_slot_t * slot;
     uint8_t * user_data; /* NETCODE_USER_DATA_BYTES a slot */
     nc_table_t slot_by_address;
     nc_table_t slot_by_id;
@@ -8586,8 +8591,8 @@ static uint32_t nc_server_match_slot( const struct netcode_server_t * server, ui
                                       const struct netcode_address_t * address )
 {
     const nc_server_memory_t * memory = &server->memory;
-    while ( index != NC_NONE && !( memory->slots[index].state == NC_SLOT_CONNECTED &&
-                                   nc_address_same( &memory->slots[index].address, address ) ) )
+    while ( index != NC_NONE && !( memory->slot[index].state == NC_SLOT_CONNECTED &&
+                                   nc_address_same( &memory->slot[index].address, address ) ) )
         index = nc_table_find_next( &memory->slot_by_address, index );
     return index;
 }
@@ -8603,7 +8608,7 @@ static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, ui
     const nc_server_memory_t * memory = &server->memory;
     uint32_t index = nc_table_find( &memory->slot_by_id, hash );
     while ( index != NC_NONE &&
-            !( memory->slots[index].state == NC_SLOT_CONNECTED && memory->slots[index].client_id == client_id ) )
+            !( memory->slot[index].state == NC_SLOT_CONNECTED && memory->slot[index].client_id == client_id ) )
         index = nc_table_find_next( &memory->slot_by_id, index );
     return index;
 }
@@ -8632,7 +8637,7 @@ static NC_INLINE void nc_server_seal_to_slot( struct netcode_server_t * server, 
 
 static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_t index )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     uint8_t body[8];
     nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, (int) sizeof( body ), 0 };
     nc_store_u64( body, index | (uint64_t) server->memory.slot_count << 32 );
@@ -8645,7 +8650,7 @@ static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_
 
 static void nc_server_send_disconnects( struct netcode_server_t * server, uint32_t index )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     nc_packet_t packet = { NETCODE_PACKET_DISCONNECT, 0, 0, 0 };
     if ( slot->packets_sent == 0 )
         nc_server_send_keep_alive( server, index ); /* a client accepts a disconnect only after a keep-alive */
@@ -8675,7 +8680,7 @@ static double nc_server_slot_deadline( const struct netcode_server_t * server, c
 
 static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t index )
 {
-    const nc_slot_t * slot = &server->memory.slots[index];
+    const nc_slot_t * slot = &server->memory.slot[index];
     double next = slot->send_time + NC_SEND_INTERVAL, probe = slot->probe.times[0] + nc_seconds( NC_PROBE_MS );
     double deadline = nc_server_slot_deadline( server, slot );
     if ( slot->state != NC_SLOT_CONNECTED )
@@ -8690,7 +8695,7 @@ static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t
 static void nc_server_leave_path( struct netcode_server_t * server, uint32_t index )
 {
     nc_server_memory_t * memory = &server->memory;
-    nc_slot_t * slot = &memory->slots[index];
+    nc_slot_t * slot = &memory->slot[index];
     if ( slot->address.type == NETCODE_ADDRESS_NONE ) /* loopback, or another client has its address */
         return;
     nc_table_remove( &memory->slot_by_address, index );
@@ -8701,7 +8706,7 @@ static void nc_server_leave_path( struct netcode_server_t * server, uint32_t ind
     that, not each packet: until it runs, the slot is indexed by a number too low by one at most. */
 static void nc_server_index_sequence( struct netcode_server_t * server, uint32_t index, int is_member )
 {
-    const nc_slot_t * slot = &server->memory.slots[index];
+    const nc_slot_t * slot = &server->memory.slot[index];
     nc_paths_t * paths = &server->memory.paths[index];
     uint32_t number = (uint32_t) ( slot->replay.newest / NC_PATH_AHEAD );
     if ( !is_member || !slot->confirmed || slot->replay.newest < NC_PATH_LEAST_SEQUENCE )
@@ -8719,7 +8724,7 @@ static void nc_server_index_sequence( struct netcode_server_t * server, uint32_t
 static void nc_server_free_slot( struct netcode_server_t * server, uint32_t index )
 {
     nc_server_memory_t * memory = &server->memory;
-    nc_slot_t * slot = &memory->slots[index];
+    nc_slot_t * slot = &memory->slot[index];
     int reason = slot->reason;
 
     nc_wheel_remove( &memory->wheel, index );
@@ -8747,7 +8752,7 @@ static void nc_server_free_slot( struct netcode_server_t * server, uint32_t inde
     stays closed. */
 static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index, int reason, int notify_client )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     static const char * const reasons[] = { "", "it timed out", "it disconnected", "the server disconnected it",
                                             "a newer token of the same client took over" };
@@ -8787,7 +8792,7 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
                                  const nc_handshake_hashes_t * hashes, const uint8_t * user_data )
 {
     nc_server_memory_t * memory = &server->memory;
-    nc_slot_t * slot = &memory->slots[index];
+    nc_slot_t * slot = &memory->slot[index];
     uint64_t session = ++server->session;
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
 
@@ -8895,8 +8900,8 @@ static int nc_server_check_connected( const struct netcode_server_t * server, co
 
     if ( same == NC_NONE )
         return NETCODE_DROP_NONE;
-    if ( !server->config.replace_existing_clients || server->memory.slots[same].loopback ||
-         candidate->expire_timestamp < server->memory.slots[same].expire_timestamp ||
+    if ( !server->config.replace_existing_clients || server->memory.slot[same].loopback ||
+         candidate->expire_timestamp < server->memory.slot[same].expire_timestamp ||
          !nc_inbox_can_open( &server->memory.inbox, same ) )
         return NETCODE_DROP_CLIENT_ID_CONNECTED;
     *takes_over = same;
@@ -8942,7 +8947,7 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_handsha
             return NETCODE_DROP_ADDRESS_CONNECTED;
     }
 
-    uint32_t index = it->takes_over != NC_NONE && server->memory.slots[it->takes_over].state == NC_SLOT_FREE
+    uint32_t index = it->takes_over != NC_NONE && server->memory.slot[it->takes_over].state == NC_SLOT_FREE
                          ? it->takes_over
                          : nc_bits_lowest( &server->memory.free_slots );
     if ( index == NC_NONE )
@@ -9027,7 +9032,7 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_received_
     an observer may have been faster. Or with one of the server that comes back. */
 static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index, const nc_received_t * received )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     const uint8_t * body = received->data + received->as.packet.header_bytes;
     uint64_t value = nc_load_u64( body );
     nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, 8, 0 };
@@ -9042,7 +9047,7 @@ static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index
 
 static int nc_server_on_payload( struct netcode_server_t * server, uint32_t index, nc_received_t * received )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     const nc_packet_t * packet = &received->as.packet;
     nc_buffer_t what = { slot->session, slot->client_id, packet->sequence, index, (uint32_t) packet->body_bytes };
     int reason = nc_received_queue( received, &server->memory.inbox, what );
@@ -9068,7 +9073,7 @@ static inline int nc_server_may_open( struct netcode_server_t * server, nc_opene
     Returns a drop reason. */
 static NC_INLINE int nc_server_limits( struct netcode_server_t * server, uint32_t index, nc_received_t * received )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     if ( !nc_handshake_is_limited( received ) )
         return NETCODE_DROP_NONE;
 
@@ -9089,7 +9094,7 @@ static NC_INLINE int nc_server_limits( struct netcode_server_t * server, uint32_
 static NC_INLINE int nc_server_read( struct netcode_server_t * server, uint32_t index, nc_received_t * received )
 {
     const nc_packet_t * packet = &received->as.packet;
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
 
     int reason = nc_server_limits( server, index, received );
@@ -9141,7 +9146,7 @@ static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, 
     int is_limited = nc_handshake_is_limited( received );
     if ( nc_server_find_candidate( server, index, received->from ) &&
          ( !is_limited ||
-           nc_handshake_count_opened( &server->handshakes, &server->memory.slots[index].opened, server->work.share ) ) )
+           nc_handshake_count_opened( &server->handshakes, &server->memory.slot[index].opened, server->work.share ) ) )
         return 1;
     return nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
                               NC_PATH_TRIAL_MS ) &&
@@ -9152,7 +9157,7 @@ static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, 
     asked. */
 static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index, nc_received_t * received )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
     nc_opened_t opened = slot->opened;
     if ( !nc_server_may_try( server, index, received ) ) {
@@ -9177,7 +9182,7 @@ static uint32_t nc_server_find_by_sequence( struct netcode_server_t * server, nc
     for ( uint32_t i = 0; i < 2; i++ ) {
         uint32_t index = nc_table_find( table, number - i );
         for ( ; index != NC_NONE && compared++ < NC_PATH_COMPARED; index = nc_table_find_next( table, index ) ) {
-            const nc_slot_t * slot = &server->memory.slots[index];
+            const nc_slot_t * slot = &server->memory.slot[index];
             if ( slot->state != NC_SLOT_CONNECTED || sequence <= slot->replay.newest ||
                  sequence - slot->replay.newest > NC_PATH_AHEAD )
                 continue;
@@ -9221,7 +9226,7 @@ static nc_candidate_t * nc_server_candidate( struct netcode_server_t * server, u
 static NC_COLD void nc_server_probe_candidate( struct netcode_server_t * server, uint32_t index,
                                                nc_candidate_t * candidate )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     uint64_t session = slot->session;
     uint8_t body[8], spare[NC_OUT_STRIDE];
     int at = candidate->probes % NC_PATH_PROBES, last = ( candidate->probes + NC_PATH_PROBES - 1 ) % NC_PATH_PROBES;
@@ -9257,7 +9262,7 @@ static NC_COLD void nc_server_probe_candidate( struct netcode_server_t * server,
 static NC_COLD void nc_server_move( struct netcode_server_t * server, uint32_t index,
                                     const struct netcode_address_t * address )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     char from[NETCODE_MAX_ADDRESS_STRING_LENGTH], to[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     uint64_t suppressed, hash = nc_handshake_address_hash( &server->handshakes, address );
     uint32_t owner = nc_server_slot_at( server, address, hash );
@@ -9303,7 +9308,7 @@ static int nc_server_is_taken( const struct netcode_server_t * server, const str
     uint32_t owner = nc_server_slot_at( server, address, nc_handshake_address_hash( &server->handshakes, address ) );
     if ( owner == NC_NONE )
         return 0;
-    const nc_slot_t * slot = &server->memory.slots[owner];
+    const nc_slot_t * slot = &server->memory.slot[owner];
     return server->base.clock.now - slot->receive_time < nc_seconds( NC_PATH_TAKEN_MS );
 }
 
@@ -9311,7 +9316,7 @@ static int nc_server_is_taken( const struct netcode_server_t * server, const str
 static NC_COLD void nc_server_on_candidate( struct netcode_server_t * server, uint32_t index,
                                             const nc_received_t * received )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     nc_candidate_t * candidate = nc_server_candidate( server, index, received->from );
     if ( !candidate )
         return;
@@ -9358,7 +9363,7 @@ static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_rece
                    ? NETCODE_DROP_NONE
                    : reason;
 
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     uint64_t sequence = received->as.packet.sequence;
     double receive_time = slot->receive_time;
     reason = nc_server_read( server, index, received );
@@ -9374,7 +9379,7 @@ static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_rece
     another one had: their sequences are far apart. Within 2^32 above the newest one the key decides. */
 static int nc_server_is_stray( struct netcode_server_t * server, uint32_t index, nc_received_t * received, int reason )
 {
-    const nc_slot_t * slot = &server->memory.slots[index];
+    const nc_slot_t * slot = &server->memory.slot[index];
     uint64_t sequence = received->as.packet.sequence;
     if ( reason != NETCODE_DROP_NONE )
         return reason != NETCODE_DROP_REPLAYED;
@@ -9393,7 +9398,7 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_received_t
                                    pending == NC_NONE ? NETCODE_DROP_UNKNOWN_ADDRESS : NETCODE_DROP_NOT_CONNECTED );
     }
 
-    int reason = nc_replay_seen( &server->memory.slots[index].replay, received->as.packet.sequence );
+    int reason = nc_replay_seen( &server->memory.slot[index].replay, received->as.packet.sequence );
     if ( nc_server_is_stray( server, index, received, reason ) )
         return nc_server_on_stray( server, received,
                                    reason == NETCODE_DROP_NONE ? (int) NETCODE_DROP_AUTHENTICATION_FAILED : reason );
@@ -9433,7 +9438,7 @@ static void nc_server_look_up( struct netcode_server_t * server, struct netcode_
     received->hash = nc_handshake_address_hash( &server->handshakes, received->from );
     received->slot = nc_table_find( &server->memory.slot_by_address, (uint32_t) received->hash );
     for ( size_t line = 0; received->slot != NC_NONE && line < 5; line++ )
-        NC_PREFETCH( (const uint8_t *) &server->memory.slots[received->slot] + line * NC_ARENA_LINE );
+        NC_PREFETCH( (const uint8_t *) &server->memory.slot[received->slot] + line * NC_ARENA_LINE );
 }
 
 /* ---- floods ---- */
@@ -9459,7 +9464,7 @@ static NC_COLD void nc_server_count_flood( struct netcode_server_t * server, con
     }
     nc_flooder_t * it = nc_flood_count( filter, &from );
     if ( it && is_looked_up && index != NC_NONE )
-        it->expected += nc_replay_is_near( &server->memory.slots[index].replay, received->as.packet.sequence );
+        it->expected += nc_replay_is_near( &server->memory.slot[index].replay, received->as.packet.sequence );
 }
 
 /* Starts the clock at the first full batch of an update. Its senders are counted during a flood. */
@@ -9499,7 +9504,7 @@ static void nc_server_judge_flood( struct netcode_server_t * server, int eases )
             continue;
         uint64_t hash = nc_handshake_address_hash( &server->handshakes, &it->address );
         uint32_t index = nc_server_slot_at( server, &it->address, hash );
-        nc_slot_t * slot = index == NC_NONE ? NULL : &server->memory.slots[index];
+        nc_slot_t * slot = index == NC_NONE ? NULL : &server->memory.slot[index];
         int was = it->limited, rest = it->count - ( it->newest ? it->expected : 0 );
         int crowded = clients >= NC_FLOODERS_LIMITED, may = was ? was < 2 : !crowded || !it->address.port;
         if ( (double) it->count >= most && flood->overrun && may )
@@ -9551,7 +9556,7 @@ static void nc_server_set_filter( struct netcode_server_t * server )
     flood->session = server->session;
     flood->filter.roaming = server->config.roaming;
     for ( uint32_t i = server->active.head; i != NC_NONE; i = server->memory.active_links[i].next ) {
-        nc_flood_add( &flood->filter, &server->memory.slots[i].address );
+        nc_flood_add( &flood->filter, &server->memory.slot[i].address );
         for ( int k = 0; server->config.roaming && k < NC_PATH_CANDIDATES; k++ )
             nc_flood_add( &flood->filter, &server->memory.paths[i].candidates[k].address );
     }
@@ -9709,7 +9714,7 @@ static void nc_server_receive( struct netcode_server_t * server )
 /* Returns its cost, as nc_handshake_run_timer does. */
 static int nc_server_run_slot_timer( struct netcode_server_t * server, uint32_t index )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     uint64_t session = slot->session;
     int cost = NC_COST_CHEAP;
     double deadline = nc_server_slot_deadline( server, slot );
@@ -9751,64 +9756,67 @@ static void nc_server_run_timers( struct netcode_server_t * server )
 
 /* ---- life ---- */
 
-static uint32_t nc_server_capacity( int wanted, uint32_t per_slot, uint32_t slots, uint32_t least )
+static uint32_t nc_server_capacity( int wanted, uint32_t per_slot, uint32_t slot_count, uint32_t least )
 {
     if ( wanted > 0 )
         return (uint32_t) nc_config_limit( wanted );
-    return per_slot * slots > least ? per_slot * slots : least;
+    return per_slot * slot_count > least ? per_slot * slot_count : least;
 }
 
 /* The buffers of a batch are added to these. */
-static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * config, uint32_t slots )
+static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * config, uint32_t slot_count )
 {
-    uint32_t usual = slots < NC_POOL_MOST / NC_POOL_PER_SLOT ? NC_POOL_PER_SLOT * slots : (uint32_t) NC_POOL_MOST;
+    uint32_t usual =
+        slot_count < NC_POOL_MOST / NC_POOL_PER_SLOT ? NC_POOL_PER_SLOT * slot_count : (uint32_t) NC_POOL_MOST;
     if ( usual < NC_POOL_LEAST )
         usual = NC_POOL_LEAST;
-    return NC_RECEIVE_BATCH + nc_server_capacity( config->packet_pool_buffers, NC_POOL_LEAST_PER_SLOT, slots, usual );
+    return NC_RECEIVE_BATCH +
+           nc_server_capacity( config->packet_pool_buffers, NC_POOL_LEAST_PER_SLOT, slot_count, usual );
 }
 
 /*  Allocates the memory of `slots` slots from a block; without a block it only measures. The capacity for used tokens
     never shrinks: a start with fewer slots must not forget any. */
-static size_t nc_server_layout_memory( const struct netcode_server_config_t * config, uint32_t slots,
+static size_t nc_server_layout_memory( const struct netcode_server_config_t * config, uint32_t slot_count,
                                        struct netcode_server_t * server, void * block )
 {
     nc_server_memory_t * memory = &server->memory;
     nc_handshakes_t * handshakes = &server->handshakes;
     nc_arena_t arena = nc_arena_make( block );
 
-    uint32_t pending = nc_server_capacity( config->pending_handshakes, NC_PENDING_PER_SLOT, slots, NC_PENDING_LEAST );
-    uint32_t used = nc_server_capacity( config->consumed_tokens, NC_USED_PER_SLOT, slots, NC_USED_LEAST );
+    uint32_t pending =
+        nc_server_capacity( config->pending_handshakes, NC_PENDING_PER_SLOT, slot_count, NC_PENDING_LEAST );
+    uint32_t used = nc_server_capacity( config->consumed_tokens, NC_USED_PER_SLOT, slot_count, NC_USED_LEAST );
     uint32_t had = handshakes->used.expiring_capacity + handshakes->used.never_capacity;
     used = used > had ? used : had;
 
     memory->block = block;
-    memory->slot_count = slots;
-    memory->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
-    memory->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
-    nc_table_place( &memory->slot_by_address, &arena, slots, slots );
-    nc_table_place( &memory->slot_by_id, &arena, slots, slots );
+    memory->slot_count = slot_count;
+    memory->slot = (nc_slot_t *) nc_arena_take( &arena, slot_count, sizeof( nc_slot_t ) );
+    memory->user_data = (uint8_t *) nc_arena_take( &arena, slot_count, NETCODE_USER_DATA_BYTES );
+    nc_table_place( &memory->slot_by_address, &arena, slot_count, slot_count );
+    nc_table_place( &memory->slot_by_id, &arena, slot_count, slot_count );
     if ( config->roaming ) {
-        nc_table_place( &memory->slot_by_sequence, &arena, slots, 4 * slots );
-        memory->paths = (nc_paths_t *) nc_arena_take( &arena, slots, sizeof( nc_paths_t ) );
+        nc_table_place( &memory->slot_by_sequence, &arena, slot_count, 4 * slot_count );
+        memory->paths = (nc_paths_t *) nc_arena_take( &arena, slot_count, sizeof( nc_paths_t ) );
     }
-    nc_bits_place( &memory->free_slots, &arena, slots );
-    memory->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
+    nc_bits_place( &memory->free_slots, &arena, slot_count );
+    memory->active_links = (nc_link_t *) nc_arena_take( &arena, slot_count, sizeof( nc_link_t ) );
 
     nc_handshake_place( handshakes, &arena, pending, used > 1 ? used : 2 );
-    handshakes->first_timer = slots;
-    memory->inbox.client_count = slots;
+    handshakes->first_timer = slot_count;
+    memory->inbox.client_count = slot_count;
     memory->inbox.has_events = config->events;
-    nc_inbox_place( &memory->inbox, &arena, nc_server_pool_buffers( config, slots ) );
-    nc_wheel_place( &memory->wheel, &arena, slots + pending );
+    nc_inbox_place( &memory->inbox, &arena, nc_server_pool_buffers( config, slot_count ) );
+    nc_wheel_place( &memory->wheel, &arena, slot_count + pending );
 
     memory->bytes = arena.at;
     return arena.at;
 }
 
-static size_t nc_server_pool_bytes( const struct netcode_server_config_t * config, uint32_t slots )
+static size_t nc_server_pool_bytes( const struct netcode_server_config_t * config, uint32_t slot_count )
 {
     nc_arena_t arena = nc_arena_make( NULL );
-    nc_pool_place( &arena, nc_server_pool_buffers( config, slots ) );
+    nc_pool_place( &arena, nc_server_pool_buffers( config, slot_count ) );
     return arena.at;
 }
 
@@ -9816,7 +9824,7 @@ static size_t nc_server_pool_bytes( const struct netcode_server_config_t * confi
 static void nc_server_reset_memory( struct netcode_server_t * server )
 {
     nc_server_memory_t * memory = &server->memory;
-    memset( memory->slots, 0, memory->slot_count * sizeof( nc_slot_t ) );
+    memset( memory->slot, 0, memory->slot_count * sizeof( nc_slot_t ) );
     memset( memory->user_data, 0, (size_t) memory->slot_count * NETCODE_USER_DATA_BYTES );
     nc_table_reset( &memory->slot_by_address );
     nc_table_reset( &memory->slot_by_id );
@@ -9847,20 +9855,21 @@ static void nc_server_retire_pool( struct netcode_server_t * server, nc_pool_t *
         nc_crypto_release( &server->base.allocator, pool->block, nc_pool_written_bytes( pool ) );
 }
 
-static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32_t slots )
+static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32_t slot_count )
 {
-    void * block = nc_allocator_take_large( &server->base.allocator, nc_server_pool_bytes( &server->config, slots ) );
+    void * block =
+        nc_allocator_take_large( &server->base.allocator, nc_server_pool_bytes( &server->config, slot_count ) );
     nc_arena_t arena = nc_arena_make( block );
     if ( !block )
         return NULL;
-    nc_pool_t * pool = nc_pool_place( &arena, nc_server_pool_buffers( &server->config, slots ) );
+    nc_pool_t * pool = nc_pool_place( &arena, nc_server_pool_buffers( &server->config, slot_count ) );
     nc_endpoint_fill_batch( &server->base, pool );
     return pool;
 }
 
 /*  Allocates the memory for `slots` slots, and copies the used tokens into it. Unread packets and events are freed with
     the old memory and pool. */
-static int nc_server_build_memory( struct netcode_server_t * server, uint32_t slots )
+static int nc_server_build_memory( struct netcode_server_t * server, uint32_t slot_count )
 {
     const struct netcode_server_config_t * config = &server->config;
     nc_used_t * used = &server->handshakes.used;
@@ -9872,18 +9881,18 @@ static int nc_server_build_memory( struct netcode_server_t * server, uint32_t sl
 
     memset( &measured, 0, sizeof( measured ) );
     measured.handshakes.used = old_used;
-    void * block =
-        nc_allocator_take_large( &server->base.allocator, nc_server_layout_memory( config, slots, &measured, NULL ) );
+    void * block = nc_allocator_take_large( &server->base.allocator,
+                                            nc_server_layout_memory( config, slot_count, &measured, NULL ) );
     if ( !block )
         return 0;
 
-    nc_pool_t * pool = nc_server_make_pool( server, slots );
+    nc_pool_t * pool = nc_server_make_pool( server, slot_count );
     if ( !pool ) {
         server->base.allocator.release( server->base.allocator.context, block );
         return 0;
     }
 
-    nc_server_layout_memory( config, slots, server, block );
+    nc_server_layout_memory( config, slot_count, server, block );
     nc_used_reset( used );
     if ( old_block ) {
         nc_used_adopt( used, &old_used );
@@ -10298,7 +10307,7 @@ static inline nc_slot_t * nc_server_slot( struct netcode_server_t * server, int 
     }
     if ( !server->running || client_index >= (int) server->memory.slot_count )
         return NULL;
-    return server->memory.slots[client_index].state == NC_SLOT_FREE ? NULL : &server->memory.slots[client_index];
+    return server->memory.slot[client_index].state == NC_SLOT_FREE ? NULL : &server->memory.slot[client_index];
 }
 
 /* The same for calls that change or send something: an index past the last slot is a mistake, logged once a second. */
@@ -10325,7 +10334,7 @@ NETCODE_API int netcode_server_client_disconnect_reason( struct netcode_server_t
     NC_REQUIRE( server, client_index >= 0, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
     if ( client_index >= (int) server->memory.slot_count ) /* there are none before the first start */
         return NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
-    return server->memory.slots[client_index].reason;
+    return server->memory.slot[client_index].reason;
 }
 
 NETCODE_API int netcode_server_client_loopback( struct netcode_server_t * server, int client_index )
@@ -10377,7 +10386,7 @@ NETCODE_API void netcode_server_disconnect_all_clients( struct netcode_server_t 
         return;
     nc_server_begin_call( server );
     for ( uint32_t i = 0; i < server->memory.slot_count; i++ )
-        if ( !server->memory.slots[i].loopback )
+        if ( !server->memory.slot[i].loopback )
             nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
     nc_server_end_call( server );
 }
@@ -10390,7 +10399,7 @@ NETCODE_API uint64_t netcode_server_next_packet_sequence( struct netcode_server_
 
 static void nc_server_send_loopback( struct netcode_server_t * server, uint32_t index, const uint8_t * data, int bytes )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     if ( !server->config.send_loopback_packet_callback ) {
         nc_endpoint_report_loopback( &server->base, "server" );
         return;
@@ -10405,7 +10414,7 @@ static void nc_server_send_loopback( struct netcode_server_t * server, uint32_t 
 static NC_INLINE void nc_server_send_payload( struct netcode_server_t * server, uint32_t index, const uint8_t * data,
                                               int bytes )
 {
-    nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slot[index];
     uint64_t session = slot->session;
     nc_packet_t packet = { NETCODE_PACKET_PAYLOAD, 0, bytes, 0 };
     if ( slot->loopback ) {
@@ -10533,7 +10542,7 @@ static const char * nc_server_refuses_loopback( const struct netcode_server_t * 
 {
     if ( server->stopping )
         return "the server is stopping";
-    if ( server->memory.slots[client_index].state != NC_SLOT_FREE )
+    if ( server->memory.slot[client_index].state != NC_SLOT_FREE )
         return "the slot is in use";
     if ( !nc_inbox_can_open( &server->memory.inbox, (uint32_t) client_index ) )
         return "events of the slot's last clients are unread";
@@ -10615,7 +10624,7 @@ NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, str
     if ( !memory->block || !nc_inbox_next_event( &memory->inbox, event ) )
         return 0;
     uint32_t index = (uint32_t) event->client_index;
-    if ( memory->slots[index].state == NC_SLOT_FREE && nc_inbox_can_open( &memory->inbox, index ) )
+    if ( memory->slot[index].state == NC_SLOT_FREE && nc_inbox_can_open( &memory->inbox, index ) )
         nc_bits_insert( &memory->free_slots, index );
     return 1;
 }

@@ -210,8 +210,8 @@ static void secret_join( struct world_t * w, int client, uint64_t client_id )
     world_run( w, 0.3 );
     slot = world_slot( w, 0, client_id );
     REQUIRE( slot >= 0 );
-    CHECK( is_secret( w->servers[0]->memory.slots[slot].client_to_server_key, KEY_BYTES ) );
-    CHECK( is_secret( w->servers[0]->memory.slots[slot].server_to_client_key, KEY_BYTES ) );
+    CHECK( is_secret( w->servers[0]->memory.slot[slot].client_to_server_key, KEY_BYTES ) );
+    CHECK( is_secret( w->servers[0]->memory.slot[slot].server_to_client_key, KEY_BYTES ) );
 }
 
 /* Every datagram so far comes again with one bit changed: at the head, in the body, in the tag. */

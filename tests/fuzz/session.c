@@ -326,7 +326,7 @@ FUZZ_UNCOUNTED static void session_check_move( int token, int place )
     FUZZ_CHECK( s.server_config.roaming && path->echoed >> place & 1 );
     for ( int i = 0; i < SESSION_SLOTS; i++ ) {
         const struct session_path_t * other = s.slot_tokens[i] < 0 ? path : &s.paths[s.slot_tokens[i]];
-        int has_moved = session_place_of( &s.server->memory.slots[i].address ) >= 0;
+        int has_moved = session_place_of( &s.server->memory.slot[i].address ) >= 0;
         if ( other != path && other->place == place && !has_moved )
             FUZZ_CHECK( s.server->base.clock.now - other->heard_time >= 0.25 );
     }
@@ -345,7 +345,7 @@ FUZZ_UNCOUNTED static void session_watch_paths( int is_sending )
     const nc_server_memory_t * memory = &s.server->memory;
     int is_empty = s.server->base.outbox.sent >= s.server->base.outbox.count;
     for ( int i = 0; i < SESSION_SLOTS; i++ ) {
-        places[i] = s.slot_tokens[i] < 0 ? -1 : session_place_of( &memory->slots[i].address );
+        places[i] = s.slot_tokens[i] < 0 ? -1 : session_place_of( &memory->slot[i].address );
         if ( places[i] >= 0 && places[i] != s.paths[s.slot_tokens[i]].place )
             session_check_move( s.slot_tokens[i], places[i] );
     }
@@ -358,7 +358,7 @@ FUZZ_UNCOUNTED static void session_watch_paths( int is_sending )
         FUZZ_CHECK( theirs ? theirs->moves <= path->echoes : places[i] >= 0 );
         if ( s.inside || is_sending )
             continue;
-        path->heard_time = theirs ? memory->slots[i].receive_time : -1e300;
+        path->heard_time = theirs ? memory->slot[i].receive_time : -1e300;
         if ( is_empty )
             path->allowed = places[i] < 0 ? 0 : 1u << places[i];
     }
@@ -388,7 +388,7 @@ FUZZ_UNCOUNTED static void session_note_arrival( const struct netcode_address_t 
     if ( slot < 0 || !s.server->running )
         return;
     struct session_path_t * path = &s.paths[token];
-    if ( packet.sequence <= s.server->memory.slots[slot].replay.newest )
+    if ( packet.sequence <= s.server->memory.slot[slot].replay.newest )
         return;
     path->newer_in[place] += (uint64_t) bytes;
     uint64_t value = session_probe_in( &packet, body );
@@ -446,8 +446,8 @@ static int session_on_stray( void * context, const struct netcode_address_t * fr
     for ( int i = 0; i < SESSION_HANDED && !found; i++ )
         found = s.handed[i] == hash;
     FUZZ_CHECK( found );
-    if ( slot >= 0 && s.server->memory.slots[slot].state == NC_SLOT_CONNECTED ) {
-        const nc_slot_t * theirs = &s.server->memory.slots[slot];
+    if ( slot >= 0 && s.server->memory.slot[slot].state == NC_SLOT_CONNECTED ) {
+        const nc_slot_t * theirs = &s.server->memory.slot[slot];
         FUZZ_CHECK( place < 0 || place != session_place_of( &theirs->address ) ||
                     packet.sequence - theirs->replay.newest - 1 >= 65536 );
     }
@@ -746,7 +746,7 @@ FUZZ_UNCOUNTED static void session_check_newcomer( int slot, int token )
 {
     FUZZ_CHECK( token >= 0 );
     const struct session_token_t * it = &session_tokens[token];
-    const nc_slot_t * there = &s.server->memory.slots[slot];
+    const nc_slot_t * there = &s.server->memory.slot[slot];
     int place = session_place_of( &there->address ), expiring = it->expire != UINT64_MAX;
     FUZZ_CHECK( it->broken == 0 && ( it->servers[0] != SESSION_DEAD || it->servers[1] >= 0 ) );
     FUZZ_CHECK( it->client_id == there->client_id && it->expire == there->expire_timestamp );
@@ -973,7 +973,7 @@ static void session_client_says( int party, int bytes )
     notified that it left, and what the network's callback sends still reaches it. */
 static void session_server_will_say( int slot, uint64_t serial, int bytes )
 {
-    const nc_slot_t * it = &s.server->memory.slots[slot];
+    const nc_slot_t * it = &s.server->memory.slot[slot];
     int token = it->state == NC_SLOT_FREE || it->loopback ? -1 : session_token_in( slot );
     if ( it->address.type == NETCODE_ADDRESS_NONE && !s.on_send )
         return; /* another client has its address: nothing is sent to it */
@@ -1312,7 +1312,7 @@ static uint64_t session_newest( int token, int to_server, int party )
         return s.clients[party] ? s.clients[party]->replay.newest : 0;
     for ( int i = 0; i < s.slots && s.server && s.server->running; i++ )
         if ( s.slot_tokens[i] == token )
-            return s.server->memory.slots[i].replay.newest;
+            return s.server->memory.slot[i].replay.newest;
     return (uint64_t) 1 << 40;
 }
 
@@ -1354,7 +1354,7 @@ static int session_aim( int nth, struct netcode_address_t * from )
         }
     for ( int i = 0; i < s.slots; i++ )
         if ( s.slot_tokens[i] >= 0 && nth-- <= 0 ) {
-            *from = memory->slots[i].address;
+            *from = memory->slot[i].address;
             return s.slot_tokens[i];
         }
     return -1;
@@ -1566,7 +1566,7 @@ FUZZ_UNCOUNTED static void session_check_used( const nc_used_t * used )
 FUZZ_UNCOUNTED static void session_check_slot( uint32_t index )
 {
     const nc_server_memory_t * memory = &s.server->memory;
-    const nc_slot_t * slot = &memory->slots[index];
+    const nc_slot_t * slot = &memory->slot[index];
     int free = slot->state == NC_SLOT_FREE;
     FUZZ_CHECK( free || slot->state == NC_SLOT_CONNECTED );
     FUZZ_CHECK( ( memory->free_slots.words[0] >> index & 1 ) ==
@@ -1583,8 +1583,8 @@ FUZZ_UNCOUNTED static void session_check_slot( uint32_t index )
         FUZZ_CHECK( nc_server_slot_at( s.server, &slot->address,
                                        nc_handshake_address_hash( &s.server->handshakes, &slot->address ) ) == index );
     for ( uint32_t i = 0; i < index; i++ )
-        FUZZ_CHECK( memory->slots[i].state != NC_SLOT_CONNECTED || slot->address.type == NETCODE_ADDRESS_NONE ||
-                    !netcode_address_equal( &memory->slots[i].address, &slot->address ) );
+        FUZZ_CHECK( memory->slot[i].state != NC_SLOT_CONNECTED || slot->address.type == NETCODE_ADDRESS_NONE ||
+                    !netcode_address_equal( &memory->slot[i].address, &slot->address ) );
     if ( s.server_config.roaming && s.server_config.events )
         FUZZ_CHECK( ( memory->inbox.unread[index * NC_EVENTS + NC_EVENT_MOVED].session != 0 ) ==
                     ( memory->paths[index].moves > s.paths[s.slot_tokens[index]].moves_reported ) );
@@ -1643,7 +1643,7 @@ FUZZ_UNCOUNTED static void session_check_server( void )
     session_check_list( &s.server->active, s.server->memory.active_links );
     for ( uint32_t i = 0; i < s.server->memory.slot_count; i++ ) {
         session_check_slot( i );
-        connected += s.server->memory.slots[i].state == NC_SLOT_CONNECTED;
+        connected += s.server->memory.slot[i].state == NC_SLOT_CONNECTED;
     }
     FUZZ_CHECK( connected == s.server->active.count && (int) connected == stats.clients );
     session_check_pending();

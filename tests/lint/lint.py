@@ -97,7 +97,7 @@ def check_rooms_in_order(text):
 
 
 # In lower case and without arguments: of windows.h and what it includes, of Qt, and of compilers in GNU's dialect.
-FOREIGN_MACROS = "near far hyper small interface pascal cdecl environ signals emit forever unix linux i386".split()
+FOREIGN_MACROS = "near far hyper small interface pascal cdecl environ signals slots emit forever unix linux i386".split()
 
 
 def check_no_foreign_macros(text):

@@ -29,7 +29,7 @@ static uint32_t is_under[SLOTS];
 
 static void place_slots( void )
 {
-    server.memory.slots = slots;
+    server.memory.slot = slots;
     server.memory.paths = paths;
     server.memory.slot_count = SLOTS;
     server.config.roaming = 1;

@@ -50,7 +50,7 @@ static void sim_check_wheel( const nc_wheel_t * wheel )
 static void sim_check_slot( const struct netcode_server_t * s, uint32_t index )
 {
     const nc_server_memory_t * memory = &s->memory;
-    const nc_slot_t * slot = &memory->slots[index];
+    const nc_slot_t * slot = &memory->slot[index];
     int is_taken = slot->state != NC_SLOT_FREE;
     int is_free = (int) ( memory->free_slots.words[index / 64] >> ( index % 64 ) & 1 );
     SIM_BOOK( slot->state != NC_SLOT_CLOSING );
@@ -76,7 +76,7 @@ static void sim_check_slot( const struct netcode_server_t * s, uint32_t index )
 static void sim_check_paths( const struct netcode_server_t * s, uint32_t index )
 {
     static const nc_paths_t none;
-    const nc_slot_t * slot = &s->memory.slots[index];
+    const nc_slot_t * slot = &s->memory.slot[index];
     const nc_paths_t * paths = &s->memory.paths[index];
     const nc_table_t * table = &s->memory.slot_by_sequence;
     uint32_t at = paths->indexed_as ? nc_table_find( table, paths->indexed_as ) : index;
@@ -99,8 +99,8 @@ static void sim_check_memory( const struct netcode_server_t * s )
     uint32_t taken = 0, placed = 0, filed = 0, walked = 0, used = s->handshakes.in_progress.count, timers = 0;
     for ( uint32_t i = 0; i < memory->slot_count; i++ ) {
         sim_check_slot( s, i );
-        taken += memory->slots[i].state != NC_SLOT_FREE;
-        placed += memory->slots[i].address.type != NETCODE_ADDRESS_NONE;
+        taken += memory->slot[i].state != NC_SLOT_FREE;
+        placed += memory->slot[i].address.type != NETCODE_ADDRESS_NONE;
         if ( s->config.roaming ) {
             sim_check_paths( s, i );
             filed += memory->paths[i].indexed_as != 0;
@@ -181,7 +181,7 @@ static void sim_check_ends( const struct netcode_server_t * s )
 {
     const nc_server_memory_t * memory = &s->memory;
     for ( uint32_t i = s->active.head; i != UINT32_MAX; i = memory->active_links[i].next ) {
-        const nc_slot_t * slot = &memory->slots[i];
+        const nc_slot_t * slot = &memory->slot[i];
         double silent = s->base.clock.now - ( slot->confirmed ? slot->receive_time : slot->connect_time );
         SIM_CHECK( slot_ends,
                    ( slot->confirmed && slot->timeout_seconds <= 0 ) ||

@@ -105,7 +105,7 @@ static int sim_may_be_forgotten( const struct sim_server_t * s, const struct sim
 static void sim_check_identity( struct sim_server_t * s, int slot, uint32_t serial )
 {
     const struct sim_token_t * token = &net.tokens[serial];
-    const nc_slot_t * raw = &s->server->memory.slots[slot];
+    const nc_slot_t * raw = &s->server->memory.slot[slot];
     uint8_t expected[NETCODE_USER_DATA_BYTES];
     const void * user_data = netcode_server_client_user_data( s->server, slot );
     sim_user_data( serial, expected );

@@ -618,7 +618,7 @@ static void sim_see_stray( struct sim_server_t * s, const struct sim_datagram_t 
         if ( !s->in_slot[i] || s->in_slot[i] != s->path_of[i] ||
              ( s->was_at[i] == d->from && !sim_may_lose( s, i, d->from ) ) )
             continue;
-        newest = s->server->memory.slots[i].replay.newest;
+        newest = s->server->memory.slot[i].replay.newest;
         if ( newest >> 20 == 0 || sequence <= newest || sequence - newest > 1 << 17 )
             continue;
         bytes = sim_open( d->data, d->bytes, net.tokens[session->token].to_server_key, body );

@@ -262,7 +262,7 @@ static void sim_server_talk( struct sim_server_t * s )
         return;
     for ( int i = 0; i < s->slots; i++ )
         if ( s->in_slot[i] && ( s->is_chatty ? sim_rarely( 3 ) : sim_rarely( 24 ) ) &&
-             ( !net.is_calm || s->server->memory.slots[i].confirmed ) ) /* a payload may overtake the keep-alive */
+             ( !net.is_calm || s->server->memory.slot[i].confirmed ) ) /* a payload may overtake the keep-alive */
             sim_server_say( s, i );
     if ( sim_rarely( 400 ) && s->slots && !net.is_calm )
         sim_server_say( s, sim_below( s->slots ) );

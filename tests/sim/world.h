@@ -144,7 +144,7 @@ static void sim_everyone_leaves( void )
 static void sim_kick_endless( struct sim_server_t * s )
 {
     for ( int i = 0; i < s->slots; i++ )
-        if ( s->in_slot[i] && s->server->memory.slots[i].timeout_seconds <= 0 )
+        if ( s->in_slot[i] && s->server->memory.slot[i].timeout_seconds <= 0 )
             sim_server_kick( s, i );
 }
 

@@ -455,7 +455,7 @@ TEST( flood_a_client_whose_address_was_forged_floods_itself )
     nc_flood_t * flood = &fair.server->flood;
     nc_flooder_t * it = nc_flood_count( &flood->filter, &fair.peers[0].address );
     uint64_t hash = nc_handshake_address_hash( &fair.server->handshakes, &fair.peers[0].address );
-    nc_slot_t * slot = &fair.server->memory.slots[nc_server_slot_at( fair.server, &fair.peers[0].address, hash )];
+    nc_slot_t * slot = &fair.server->memory.slot[nc_server_slot_at( fair.server, &fair.peers[0].address, hash )];
     flood->overrun = 1;
     for ( int i = 0; i < 6; i++ ) {
         it->count = 1000;

@@ -576,7 +576,7 @@ TEST( mutants_a_slot_takes_2_kib )
 TEST( mutants_slots_begin_empty )
 {
     struct world_t * w = world_open( CLEAN, 1, 7, 0 );
-    CHECK( test_is_zeros( w->servers[0]->memory.slots, 7 * sizeof( nc_slot_t ) ) );
+    CHECK( test_is_zeros( w->servers[0]->memory.slot, 7 * sizeof( nc_slot_t ) ) );
     CHECK( test_is_zeros( w->servers[0]->memory.user_data, 7 * NETCODE_USER_DATA_BYTES ) );
 }
 

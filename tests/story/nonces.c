@@ -168,7 +168,7 @@ TEST( defence_1_sequences_end_and_do_not_wrap )
     struct world_t * w = world_open( CLEAN, 1, 4, 1 );
     int i, mark;
     REQUIRE( world_join( w, 0, 1 ) );
-    w->servers[0]->memory.slots[0].sequence = ( (uint64_t) 1 << 63 ) - 2;
+    w->servers[0]->memory.slot[0].sequence = ( (uint64_t) 1 << 63 ) - 2;
     mark = w->records.count;
     for ( i = 0; i < 5; i++ )
         server_send( w, 0, 0, 10, i );

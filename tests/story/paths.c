@@ -167,7 +167,7 @@ TEST( paths_a_client_answers_few_probes )
     uint8_t body[8], out[64];
     int i, second, mark;
     REQUIRE( world_joins( w, 0, 5, &r ) );
-    uint64_t sequence = w->servers[0]->memory.slots[0].sequence + 1000;
+    uint64_t sequence = w->servers[0]->memory.slot[0].sequence + 1000;
     for ( second = 0; second < 3; second++ ) {
         mark = w->records.count;
         for ( i = 0; i < 100; i++ ) {
@@ -311,7 +311,7 @@ TEST( paths_losses_are_counted )
         uint64_t newest, last, s, first = walk.first, lost = 0, recent = 0;
         struct netcode_server_client_stats_t slot;
         path_talk( w, 20000 );
-        newest = w->servers[0]->memory.slots[0].replay.newest;
+        newest = w->servers[0]->memory.slot[0].replay.newest;
         last = ( newest / 64 - ( NC_REPLAY_WORDS - 1 ) ) * 64; /* the first that is in the window yet */
         while ( walk.lost[first - walk.first] )
             first++;

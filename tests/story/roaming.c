@@ -1480,7 +1480,7 @@ TEST( corners_probes_of_large_sequences )
         int mark;
         roam_join( &p, w, 5, "10.2.0.1:6000" );
         roam_to( &p, "10.3.0.1:7000" );
-        w->servers[0]->memory.slots[0].sequence = rows[i].sequence;
+        w->servers[0]->memory.slot[0].sequence = rows[i].sequence;
         mark = w->records.count;
         puppet_say( &p, rows[i].bytes - 23, 1 );
         world_step( w );
@@ -1488,7 +1488,7 @@ TEST( corners_probes_of_large_sequences )
         CHECK_EQ( world_count( w, mark, NULL, &p.address, -1, 0 ), rows[i].probes );
         CHECK_LE( roam_bytes( w, mark, "10.3.0.1:7000", 0 ), rows[i].bytes );
         server_drain( w, 0, 0 );
-        w->servers[0]->memory.slots[0].sequence = 1u << 21; /* for the end */
+        w->servers[0]->memory.slot[0].sequence = 1u << 21; /* for the end */
         world_close( w );
     }
 }
@@ -1904,7 +1904,7 @@ TEST( mutants_the_first_probe_after_a_move )
     roam_join( &p, w, 5, "10.2.0.1:6000" );
     roam_move( &p, "10.3.0.1:7000" );
     REQUIRE( roam_is_at( w, 5, "10.3.0.1:7000" ) );
-    CHECK_NEAR( w->servers[0]->memory.slots[0].probe.times[0], w->servers[0]->base.clock.now, 1e-9 );
+    CHECK_NEAR( w->servers[0]->memory.slot[0].probe.times[0], w->servers[0]->base.clock.now, 1e-9 );
 }
 
 /* Of what comes from elsewhere, only a keep-alive that returns a probe of the path is a sign of life. */
@@ -1916,7 +1916,7 @@ TEST( mutants_what_is_heard_from_elsewhere )
     uint8_t body[8], *at = body;
     double since;
     roam_join( &p, w, 5, "10.2.0.1:6000" );
-    slot = &w->servers[0]->memory.slots[0];
+    slot = &w->servers[0]->memory.slot[0];
     roam_to( &p, "10.3.0.1:7000" );
     since = slot->receive_time;
     puppet_keep_alive( &p );

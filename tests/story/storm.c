@@ -46,7 +46,7 @@ static void storm_check_wheel( const nc_wheel_t * wheel )
 static void storm_check_slot( const struct netcode_server_t * s, uint32_t index, int nested )
 {
     const nc_server_memory_t * memory = &s->memory;
-    const nc_slot_t * slot = &memory->slots[index];
+    const nc_slot_t * slot = &memory->slot[index];
     int is_taken = slot->state != NC_SLOT_FREE, is_remote = is_taken && !slot->loopback;
     int has_timer = memory->wheel.list_of[index] != NC_WHEEL_LISTS;
     CHECK( nested || slot->state != NC_SLOT_CLOSING );
@@ -71,7 +71,7 @@ static void storm_check_slots( const struct netcode_server_t * s, int nested )
     const nc_server_memory_t * memory = &s->memory;
     uint32_t i, taken = 0, remote = 0, walked = 0;
     for ( i = 0; i < memory->slot_count; i++ ) {
-        const nc_slot_t * slot = &memory->slots[i];
+        const nc_slot_t * slot = &memory->slot[i];
         int is_remote = slot->state != NC_SLOT_FREE && !slot->loopback;
         storm_check_slot( s, i, nested );
         taken += slot->state != NC_SLOT_FREE;
@@ -79,7 +79,7 @@ static void storm_check_slots( const struct netcode_server_t * s, int nested )
         CHECK( s->config.roaming || !is_remote || slot->address.type != NETCODE_ADDRESS_NONE );
     }
     for ( i = s->active.head; i != UINT32_MAX && walked <= taken; i = memory->active_links[i].next ) {
-        CHECK_NE( memory->slots[i].state, NC_SLOT_FREE );
+        CHECK_NE( memory->slot[i].state, NC_SLOT_FREE );
         walked++;
     }
     CHECK_EQ( s->active.count, taken );
@@ -242,7 +242,7 @@ static void storm_check( void )
     CHECK_EQ( storm.connects - storm.disconnects, s->running ? (int) s->active.count : 0 );
     for ( i = 0; i < STORM_SLOTS; i++ )
         CHECK_EQ( storm.in_slot[i],
-                  s->running && i < (int) s->memory.slot_count && s->memory.slots[i].state != NC_SLOT_FREE );
+                  s->running && i < (int) s->memory.slot_count && s->memory.slot[i].state != NC_SLOT_FREE );
 }
 
 /* All payloads here are payload_fill's. */
