@@ -4459,6 +4459,16 @@ static int nc_socket_lost_network( int error )
 #endif
 }
 
+/* Did sending fail for want of space, which passes? */
+static int nc_socket_is_full( int error )
+{
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS && !defined( NETCODE_NO_SOCKETS )
+    return error == WSAEWOULDBLOCK || error == WSAENOBUFS;
+#else
+    return error == EAGAIN || error == ENOBUFS;
+#endif
+}
+
 #if defined( NETCODE_NO_SOCKETS )
 
 static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extras_t * extras,
@@ -4851,10 +4861,11 @@ static int nc_socket_handle_for( nc_socket_udp_t * udp, const struct netcode_add
 static int nc_socket_may_be_pending( int error )
 {
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
-    return error && error != WSAEWOULDBLOCK && error != WSAENOBUFS && error != WSAENOTSOCK;
+    int closed = WSAENOTSOCK;
 #else
-    return error && error != EAGAIN && error != ENOBUFS && error != EBADF;
+    int closed = EBADF;
 #endif
+    return error && error != closed && !nc_socket_is_full( error );
 }
 
 static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagram )
@@ -5409,9 +5420,10 @@ static void nc_socket_udp_connect( void * context, const struct netcode_address_
         storage.ss_family = AF_UNSPEC;
         int is_free = connect( udp->handles[i], (const struct sockaddr *) &storage, sizeof( storage ) ) == 0;
         socklen_t length = nc_socket_to_system( &udp->bound[i], &storage );
-        if ( !is_free ||
-             ( bind( udp->handles[i], (const struct sockaddr *) &storage, length ) != 0 && errno != EINVAL ) )
-            nc_socket_replace_handle( udp, i );
+        int is_bound =
+            is_free && ( bind( udp->handles[i], (const struct sockaddr *) &storage, length ) == 0 || errno == EINVAL );
+        if ( !is_bound && !nc_socket_replace_handle( udp, i ) && !is_free )
+            return; /* it is still connected: next time */
     }
 
     memset( &udp->peer, 0, sizeof( udp->peer ) );
@@ -6611,8 +6623,10 @@ static void nc_client_turn_to( struct netcode_client_t * client, int server_inde
     client->refused = 0;
     if ( !has_answered )
         memset( &peer, 0, sizeof( peer ) );
-    if ( client->base.extras.connect_to )
-        client->base.extras.connect_to( client->base.socket.context, &peer );
+    if ( !client->base.extras.connect_to )
+        return;
+    client->base.extras.connect_to( client->base.socket.context, &peer );
+    client->address.port = nc_socket_info( &client->base.socket ).address.port; /* another program may have taken it */
 }
 
 /* Begins to ask the next server of the token; those before it are still asked. */
@@ -6815,8 +6829,9 @@ static void nc_client_process( struct netcode_client_t * client, nc_received_t *
     if ( reason == NETCODE_DROP_NONE ) {
         reason = nc_client_read( client, received, server );
         /* The report counts the server's packets that could not be read, but no duplicates or late ones. */
-        if ( reason != NETCODE_DROP_NONE && reason != NETCODE_DROP_WRONG_STATE && reason != NETCODE_DROP_REPLAYED &&
-             reason != NETCODE_DROP_QUEUE_FULL && reason != NETCODE_DROP_POOL_EMPTY ) {
+        if ( server == client->server_index && reason != NETCODE_DROP_NONE && reason != NETCODE_DROP_WRONG_STATE &&
+             reason != NETCODE_DROP_REPLAYED && reason != NETCODE_DROP_QUEUE_FULL &&
+             reason != NETCODE_DROP_POOL_EMPTY ) {
             client->refused++;
             client->refused_as = reason;
         }
@@ -6871,7 +6886,7 @@ static void nc_client_receive( struct netcode_client_t * client )
         for ( int i = 0; i < count; i++ )
             budget -= nc_client_handle_datagram( client, &client->base.datagrams[i], &client->base.batch[i] );
     }
-    client->base.backlog = budget <= 0;
+    client->base.backlog = budget <= 0 && failures == 0;
     nc_endpoint_log_failure( &client->base, failures );
 }
 
@@ -6885,8 +6900,8 @@ static int nc_client_note_send_errors( struct netcode_client_t * client, int ser
         return 0;
     client->send_errors_noted = client->base.counters.send_errors;
     attempt->report.errors += attempt->report.errors < INT32_MAX;
-    attempt->unsendable = 1;
     attempt->report.last_error = nc_socket_info( &client->base.socket ).last_send_error;
+    attempt->unsendable = !nc_socket_is_full( attempt->report.last_error );
     client->base.counters.last_socket_error = attempt->report.last_error;
     return nc_socket_lost_network( attempt->report.last_error );
 }
@@ -13979,7 +13994,7 @@ NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages 
 {
     if ( !messages )
         return;
-    nc_messages_check( messages );
+    NC_MESSAGES_BEGIN( !messages->is_busy, NC_NOTHING );
     nc_messages_end_streams( messages );
     nc_crypto_wipe( messages->in.base, messages->in.high );
     nc_crypto_wipe( messages->out.base, messages->out.high );

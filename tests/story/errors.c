@@ -349,6 +349,33 @@ static int shaky_story( int fail_at, int error )
     return i;
 }
 
+static int failing_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    (void) context;
+    for ( int i = 0; i < count; i++ ) {
+        memset( &datagrams[i].address, 0, sizeof( datagrams[i].address ) );
+        datagrams[i].bytes = 0;
+        datagrams[i].status = NETCODE_DATAGRAM_ERROR;
+        datagrams[i].error = 1;
+    }
+    return count;
+}
+
+/* Errors that use up the smallest budget leave nothing for the next update: waits wait, and the timeout is the token's. */
+TEST( threat_52_errors_are_no_backlog )
+{
+    struct world_t * w = world_new( CLEAN );
+    w->client_config.update_budget = 1;
+    world_add_server( w, 1 );
+    world_add_client( w );
+    REQUIRE( world_join( w, 0, 1 ) );
+    w->clients[0]->base.socket.receive = failing_receive;
+    world_run( w, 0.1 );
+    CHECK_EQ( w->clients[0]->base.backlog, 0 );
+    world_run( w, WORLD_TIMEOUT );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT );
+}
+
 TEST( threat_52_the_nth_call_of_the_network_fails )
 {
     /* EAGAIN, EINTR, ECONNREFUSED, EMSGSIZE, ENOBUFS, ENETUNREACH, EPERM, ENOMEM, as Linux numbers them */

@@ -181,6 +181,49 @@ static int failover_refuse_some( void * context, const struct netcode_datagram_t
     return failover_refusals > 0 && failover_refusals-- ? 0 : world_send( context, datagrams, count );
 }
 
+static void failover_full_info( void * context, struct netcode_socket_info_t * info )
+{
+    world_socket_info( context, info );
+    info->last_send_error = EAGAIN;
+}
+
+/* In turn, a server is waited for though the system had no space for one request to it. */
+TEST( a_full_system_does_not_pass_a_server )
+{
+    struct world_t * w = failover_open( 2, 1 );
+    w->clients[0]->base.socket.send = failover_refuse_some;
+    w->clients[0]->base.socket.info = failover_full_info;
+    w->clients[0]->config.next_server_seconds = 0.0;
+    failover.silent_until[0] = failover.silent_until[1] = 1e9;
+    failover_refusals = 1;
+    world_connect( w, 0, 1 );
+    failover.start = w->time;
+    world_run( w, WORLD_TIMEOUT / 2 );
+    CHECK_EQ( failover_refusals, 0 );
+    CHECK( failover.first_asked[1] < 0.0 );
+}
+
+static void failover_takes_the_port( void * context, const struct netcode_address_t * server )
+{
+    struct world_socket_t * s = (struct world_socket_t *) context;
+    (void) server;
+    s->address.port++;
+}
+
+/* Where a port can not be kept when another server is asked, the client names the one it has. */
+TEST( the_port_after_the_next_server_is_asked )
+{
+    struct world_t * w = failover_open( 2, 1 );
+    failover.silent_until[0] = failover.silent_until[1] = 1e9;
+    w->clients[0]->base.extras.connect_to = failover_takes_the_port;
+    world_connect( w, 0, 1 );
+    for ( int i = 0; i < 5; i++ ) {
+        world_run( w, 0.1 );
+        CHECK_EQ( netcode_client_get_port( w->clients[0] ),
+                  nc_socket_info( &w->clients[0]->base.socket ).address.port );
+    }
+}
+
 /* In turn, the next server is asked where the system can not send to the one before: not for a refusal that has passed. */
 TEST( a_passing_refusal_is_not_the_servers )
 {

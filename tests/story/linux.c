@@ -1166,6 +1166,31 @@ TEST( linux_client_that_can_not_be_aimed )
     lan_close();
 }
 
+/* A socket that could be neither disconnected nor replaced is connected still: the next server is tried again, and heard. */
+TEST( linux_a_socket_that_stays_connected_is_disconnected_later )
+{
+    struct netcode_socket_t a, b, c;
+    memset( &linux_system, 0, sizeof( linux_system ) );
+    REQUIRE( socket_open( &a, "127.0.0.1", NULL ) && socket_open( &b, "127.0.0.1", NULL ) );
+    REQUIRE( socket_open( &c, "127.0.0.1", NULL ) );
+    struct netcode_address_t to_b = socket_where( &b, 0 ), nobody;
+    memset( &nobody, 0, sizeof( nobody ) );
+    udp_extras.connect_to( a.context, &to_b );
+    linux_system.release_error = EPERM;
+    test_lacks_family = AF_INET;
+    test_lacks_addresses = 0;
+    udp_extras.connect_to( a.context, &nobody );
+    linux_system.release_error = test_lacks_family = 0;
+    udp_extras.connect_to( a.context, &nobody );
+    struct netcode_address_t to_a = socket_where( &a, 0 );
+    CHECK_EQ( socket_send( &c, &to_a, "heard", 5 ), 1 );
+    REQUIRE_EQ( socket_receive( &a, 1 ), 1 );
+    CHECK_MEM( socket_places[0].data, "heard", 5 );
+    a.close( a.context );
+    b.close( b.context );
+    c.close( c.context );
+}
+
 /* Is loopback the only interface with an address? Then nothing can leave the machine. */
 static int nothing_but_loopback( void )
 {

@@ -426,6 +426,7 @@ static int stream_write_that_calls( void * context, uint32_t offset, const uint8
     BAD( CHECK_EQ( netcode_messages_generate_packet( stream_caller, packet, NETCODE_MAX_PACKET_SIZE ), 0 ) );
     BAD( CHECK_EQ( netcode_messages_cancel_stream( stream_caller, 1 ), NETCODE_ERROR ) );
     BAD( netcode_messages_reset( stream_caller, 1.0 ) );
+    BAD( netcode_messages_destroy( stream_caller ) );
     CHECK_EQ( netcode_messages_send( stream_caller, 0, NETCODE_MESSAGE_RELIABLE, "a", 1 ), NETCODE_OK );
     return 1;
 }

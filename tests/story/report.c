@@ -152,6 +152,20 @@ static struct netcode_client_report_t refused_report( struct world_t * w )
     return report;
 }
 
+/* Of the server that is named, and of no other that is asked: what anyone forges in its name explains nothing. */
+TEST( the_report_names_what_its_server_sent )
+{
+    struct world_t * w = world_open( CLEAN, 2, 2, 1 );
+    struct recipe_t r;
+    w->cut_types = 1u << NETCODE_PACKET_REQUEST;
+    r = world_connect( w, 0, 1 );
+    world_run( w, 0.5 );
+    CHECK_EQ( refused_report( w ).server_index, 1 );
+    send_to_client( w, &r, NETCODE_PACKET_DENIED, 1, "x", 1 ); /* from the first server's address */
+    world_run( w, 0.1 );
+    CHECK_EQ( refused_report( w ).refused, 0 );
+}
+
 /* Denied packets with a byte of body, as one deployed server sends them: refused unread. */
 TEST( the_report_names_refused_denials )
 {
